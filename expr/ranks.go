@@ -89,7 +89,7 @@ func middle(a, b, _ float64) float64 {
 	if a == b {
 		return a + 0 // halving the sum could overflow
 	}
-	return (a+b)/2 + 0
+	return float64((a+b)/2) + 0
 }
 
 // statistic is a function of the sorted items of a pixel.

@@ -1,6 +1,6 @@
 package expr
 
-import "math"
+import "leat/internal/elementary"
 
 // kernels holds the vector operations of a class by op; nil where there is none.
 type kernels[T real] struct {
@@ -27,18 +27,20 @@ func newKernels[T real]() *kernels[T] {
 		vv: [numOps]func(d, a, b []T){opAdd: add[T], opSub: sub[T], opMul: mul[T], opDiv: div[T], opMod: mod[T],
 			opModInt: modInt[T], opMin: minVV[T], opMax: maxVV[T],
 			opBitAnd: bitAnd[T], opBitOr: bitOr[T], opShiftLeft: shiftLeft[T], opShiftRight: shiftRight[T],
-			opPow: each2[T](pow32, pow), opAtan2: each2[T](math.Atan2, atan2), opHypot: each2[T](hypot32, hypot)},
+			opPow: each2[T](pow32, pow), opAtan2: each2[T](elementary.Atan2, atan2), opHypot: each2[T](hypot32, hypot)},
 		vk: [numOps]func(d, a []T, k T){opAdd: addK[T], opSub: subK[T], opMul: mulK[T], opDiv: divK[T], opMin: minK[T],
 			opMax: maxK[T], opBitAnd: bitAndK[T], opShiftRight: shiftRightK[T]},
 		kv: [numOps]func(d, a []T, k T){opAdd: addK[T], opSub: kSub[T], opMul: mulK[T], opDiv: kDiv[T], opMin: minK[T],
 			opMax: maxK[T], opBitAnd: bitAndK[T]},
 		v: [numOps]func(d, a []T){opNeg: neg[T], opAbs: abs[T], opFloor: floor[T], opCeil: ceil[T], opRound: round[T],
-			opSqrt: sqrt[T], opExp: each[T](math.Exp, exp), opExpm1: each[T](math.Expm1, math.Expm1),
-			opLog: each[T](math.Log, log), opLog10: each[T](math.Log10, log10), opLog2: each[T](math.Log2, log2),
-			opLog1p: each[T](math.Log1p, math.Log1p), opSin: each[T](math.Sin, sin), opCos: each[T](math.Cos, cos),
-			opTan: each[T](math.Tan, tan), opAsin: each[T](math.Asin, asin), opAcos: each[T](math.Acos, acos),
-			opAtan: each[T](math.Atan, atan), opSinh: each[T](math.Sinh, sinh), opCosh: each[T](math.Cosh, cosh),
-			opTanh: each[T](math.Tanh, tanh)},
+			opSqrt: sqrt[T], opExp: each[T](elementary.Exp, exp),
+			opExpm1: each[T](elementary.Expm1, elementary.Expm1), opLog: each[T](elementary.Log, log),
+			opLog10: each[T](elementary.Log10, log10), opLog2: each[T](elementary.Log2, log2),
+			opLog1p: each[T](elementary.Log1p, elementary.Log1p), opSin: each[T](elementary.Sin, sin),
+			opCos: each[T](elementary.Cos, cos), opTan: each[T](elementary.Tan, tan),
+			opAsin: each[T](elementary.Asin, asin), opAcos: each[T](elementary.Acos, acos),
+			opAtan: each[T](elementary.Atan, atan), opSinh: each[T](elementary.Sinh, sinh),
+			opCosh: each[T](elementary.Cosh, cosh), opTanh: each[T](elementary.Tanh, tanh)},
 		compare: [numOps]func(d []byte, a, b []T){opLt: less[T], opLe: lessEqual[T], opEq: equal[T], opNe: notEqual[T]},
 		compareK: [numOps]func(d []byte, a []T, k T){opLt: lessK[T], opLe: lessEqualK[T], opGt: greaterK[T],
 			opGe: greaterEqualK[T], opEq: equalK[T], opNe: notEqualK[T]},

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/big"
 	"sync"
+
+	"leat/internal/elementary"
 )
 
 // pi/2 in three words.
@@ -62,7 +64,7 @@ func quadrant(x float64) (q int, hi, lo float64) {
 		lo, _ = b.Sub(b, new(big.Float).SetFloat64(hi)).Float64()
 		return int(new(big.Int).And(k, big.NewInt(3)).Int64()), hi, lo
 	}
-	k := math.RoundToEven(x * (2 / math.Pi))
+	k := math.RoundToEven(float64(x * (2 / math.Pi)))
 	ph, pl := twoProd(k, halfPi1)
 	uh, ul := twoProd(k, halfPi2)
 	h1, e1 := twoSum(x-ph, -pl)
@@ -75,11 +77,11 @@ func quadrant(x float64) (q int, hi, lo float64) {
 // sinCos returns sine and cosine in two words each.
 func sinCos(x float64) (sh, sl, ch, cl float64) {
 	q, h, l := quadrant(x)
-	z := h * h
-	sh, sl = fastSum(h, float64(float64(-h*z)*poly(z, sinSeries))+float64(l*(1-z/2)))
+	z := float64(h * h)
+	sh, sl = fastSum(h, float64(float64(-h*z)*poly(z, sinSeries))+float64(l*(1-float64(z/2))))
 	zh, zl := twoProd(h, h)
-	ch, cl = fastSum(1, -zh/2)
-	cl += float64(float64(z*z)*poly(z, cosSeries)) - zl/2 - float64(h*l)
+	ch, cl = fastSum(1, -float64(zh/2))
+	cl += float64(float64(z*z)*poly(z, cosSeries)) - float64(zl/2) - float64(h*l)
 	ch, cl = fastSum(ch, cl)
 	switch q {
 	case 1:
@@ -94,7 +96,7 @@ func sinCos(x float64) (sh, sl, ch, cl float64) {
 
 func sin(x float64) float64 {
 	if x == 0 || x-x != 0 {
-		return math.Sin(x)
+		return elementary.Sin(x)
 	}
 	h, _, _, _ := sinCos(x)
 	return h
@@ -102,7 +104,7 @@ func sin(x float64) float64 {
 
 func cos(x float64) float64 {
 	if x-x != 0 {
-		return math.Cos(x)
+		return elementary.Cos(x)
 	}
 	_, _, h, _ := sinCos(x)
 	return h
@@ -113,7 +115,7 @@ func tan(x float64) float64 {
 		return x
 	}
 	if x-x != 0 {
-		return math.Tan(x)
+		return elementary.Tan(x)
 	}
 	sh, sl, ch, cl := sinCos(x)
 	h, _ := div2(sh, sl, ch, cl)
@@ -123,7 +125,7 @@ func tan(x float64) float64 {
 // angle returns the angle of the point (x, y), whose coordinates are not 0 and of moderate size. It
 // corrects a first estimate by its error, which it computes with sine and cosine of the estimate.
 func angle(yh, yl, xh, xl float64) float64 {
-	a := math.Atan2(yh, xh)
+	a := elementary.Atan2(yh, xh)
 	sh, sl, ch, cl := sinCos(a)
 	ph, pl := mul2(yh, yl, ch, cl)
 	qh, ql := mul2(xh, xl, sh, sl)
@@ -133,7 +135,7 @@ func angle(yh, yl, xh, xl float64) float64 {
 
 func atan2(y, x float64) float64 {
 	if x == 0 || y == 0 || x-x != 0 || y-y != 0 {
-		return math.Atan2(y, x)
+		return elementary.Atan2(y, x)
 	}
 	ex, ey := math.Ilogb(x), math.Ilogb(y)
 	switch {
@@ -161,7 +163,7 @@ func asin(x float64) float64 {
 		return x
 	}
 	if !(math.Abs(x) < 1) {
-		return math.Asin(x)
+		return elementary.Asin(x)
 	}
 	h, l := sideOf(x)
 	return angle(x, 0, h, l)
@@ -169,7 +171,7 @@ func asin(x float64) float64 {
 
 func acos(x float64) float64 {
 	if !(math.Abs(x) < 1) || math.Abs(x) < 0x1p-60 {
-		return math.Acos(x)
+		return elementary.Acos(x)
 	}
 	h, l := sideOf(x)
 	return angle(h, l, x, 0)
@@ -178,11 +180,11 @@ func acos(x float64) float64 {
 // hyperbolic returns sinh(x)/2**k and cosh(x)/2**k in two words each, for 0 < x < 712.
 func hyperbolic(x float64) (sh, sl, ch, cl float64, k int) {
 	if x < 0.25 {
-		z := x * x
+		z := float64(x * x)
 		sh, sl = fastSum(x, float64(float64(x*z)*poly(z, sinhSeries)))
 		zh, zl := twoProd(x, x)
-		ch, cl = fastSum(1, zh/2)
-		cl += float64(float64(z*z)*poly(z, coshSeries)) + zl/2
+		ch, cl = fastSum(1, float64(zh/2))
+		cl += float64(float64(z*z)*poly(z, coshSeries)) + float64(zl/2)
 		ch, cl = fastSum(ch, cl)
 		return sh, sl, ch, cl, 0
 	}
@@ -203,7 +205,7 @@ func sinh(x float64) float64 {
 		return x
 	}
 	if !(a < 712) {
-		return math.Sinh(x)
+		return elementary.Sinh(x)
 	}
 	h, _, _, _, k := hyperbolic(a)
 	return math.Copysign(scale2(h, k), x)
@@ -212,7 +214,7 @@ func sinh(x float64) float64 {
 func cosh(x float64) float64 {
 	a := math.Abs(x)
 	if !(a < 712) || a == 0 {
-		return math.Cosh(x)
+		return elementary.Cosh(x)
 	}
 	_, _, h, _, k := hyperbolic(a)
 	return scale2(h, k)
@@ -224,7 +226,7 @@ func tanh(x float64) float64 {
 		return x
 	}
 	if !(a < 22) {
-		return math.Tanh(x)
+		return elementary.Tanh(x)
 	}
 	sh, sl, ch, cl, _ := hyperbolic(a)
 	h, _ := div2(sh, sl, ch, cl)

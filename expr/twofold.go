@@ -1,11 +1,16 @@
 package expr
 
-import "math"
+import (
+	"math"
+
+	"leat/internal/elementary"
+)
 
 // Functions of float64 compute with numbers of two words, hi + lo, where lo is the rounding error
-// of hi. Those of the standard library have errors of up to thousands of units in the last place
-// (asin near 1, sin near multiples of pi, log2 near 1), and its sinh overflows early; they suffice
-// for float32 results. Products are exact by math.FMA, which is the same on all processors.
+// of hi. Those of package elementary have errors of up to thousands of units in the last place
+// (asin near 1, sin near multiples of pi, log2 near 1); they suffice for float32 results. Products
+// are exact by math.FMA, which is the same on all processors. A conversion rounds each other product:
+// on some of them the compiler would fuse it with the sum.
 
 func twoSum(a, b float64) (hi, lo float64) {
 	hi = a + b
@@ -20,7 +25,7 @@ func fastSum(a, b float64) (hi, lo float64) {
 }
 
 func twoProd(a, b float64) (hi, lo float64) {
-	hi = a * b
+	hi = float64(a * b)
 	return hi, math.FMA(a, b, -hi)
 }
 
@@ -43,7 +48,7 @@ func div2(ah, al, bh, bl float64) (hi, lo float64) {
 
 func sqrt2(h, l float64) (hi, lo float64) {
 	r := math.Sqrt(h)
-	return fastSum(r, (math.FMA(-r, r, h)+l)/(2*r))
+	return fastSum(r, (math.FMA(-r, r, h)+l)/float64(2*r))
 }
 
 // poly returns c[0] + c[1]x + c[2]x**2 + ...
@@ -85,7 +90,7 @@ func logParts(x float64) (hi, lo float64, k int) {
 	ph, pl := mul2(sh, sl, th, tl)
 	hi, lo = fastSum(sh, ph)
 	hi, lo = fastSum(hi, lo+(sl+pl))
-	return 2 * hi, 2 * lo, k
+	return float64(2 * hi), float64(2 * lo), k
 }
 
 // logTwo returns ln(x) in two words.
@@ -102,15 +107,15 @@ func logTwo(x float64) (hi, lo float64) {
 
 func log(x float64) float64 {
 	if x > 0 && x < 0x1p-1022 {
-		h, _ := logTwo(x) // math.Log returns wrong values for subnormal numbers on amd64
+		h, _ := logTwo(x)
 		return h
 	}
-	return math.Log(x)
+	return elementary.Log(x)
 }
 
 func log10(x float64) float64 {
 	if !(x > 0) || math.IsInf(x, 1) {
-		return math.Log(x)
+		return elementary.Log(x)
 	}
 	h, l := logTwo(x)
 	h, _ = mul2(h, l, log10H, log10L)
@@ -119,7 +124,7 @@ func log10(x float64) float64 {
 
 func log2(x float64) float64 {
 	if !(x > 0) || math.IsInf(x, 1) {
-		return math.Log(x)
+		return elementary.Log(x)
 	}
 	h, l, k := logParts(x)
 	h, l = mul2(h, l, log2eH, log2eL)
@@ -147,7 +152,7 @@ func factorials(start, step, sign, n int) []float64 {
 
 // expParts returns m, in two words, and k with exp(h + l) = m * 2**k, for |h| below 800.
 func expParts(h, l float64) (hi, lo float64, k int) {
-	n := math.RoundToEven(h * log2eH)
+	n := math.RoundToEven(float64(h * log2eH))
 	ph, pl := twoProd(n, ln2Hi)
 	rh, rl := twoSum(h, -ph)
 	rl += l - pl - float64(n*ln2Lo)
@@ -197,7 +202,7 @@ func pow(a, b float64) float64 {
 	if math.Abs(h) > 1e-300 && math.Abs(b) < 1e300/math.Abs(h) {
 		h, l = mul2(h, l, b, 0)
 	} else {
-		h, l = h*b, 0
+		h, l = float64(h*b), 0
 	}
 	r := exp2words(h, l)
 	if a < 0 && math.Mod(b, 2) != 0 {
@@ -209,7 +214,7 @@ func pow(a, b float64) float64 {
 // pow32 is pow for float32 results, in which an additional rounding of float64 does not show.
 func pow32(a, b float64) float64 {
 	if a > 0 && a <= math.MaxFloat32 && math.Abs(b) <= math.MaxFloat32 {
-		return math.Exp(b * math.Log(a))
+		return elementary.Exp(float64(b * elementary.Log(a)))
 	}
 	return pow(a, b)
 }
@@ -220,7 +225,7 @@ func powInt(a float64, n int) float64 {
 	case a != a || n == 1:
 		return a
 	case n == 2:
-		return a * a
+		return float64(a * a)
 	case n < 0:
 		return pow(a, float64(n))
 	}
@@ -248,12 +253,12 @@ func powInt32(a float64, n int) float64 {
 	r, m := 1.0, max(n, -n)
 	for {
 		if m&1 != 0 {
-			r *= a
+			r = float64(r * a)
 		}
 		if m >>= 1; m == 0 {
 			break
 		}
-		a *= a
+		a = float64(a * a)
 	}
 	if n < 0 {
 		return 1 / r

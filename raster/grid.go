@@ -19,7 +19,8 @@ var Identity = Transform{0, 1, 0, 0, 0, 1}
 
 // Apply returns the map coordinates of a pixel coordinate.
 func (t Transform) Apply(col, row float64) (x, y float64) {
-	return t[0] + col*t[1] + row*t[2], t[3] + col*t[4] + row*t[5]
+	// Each product is rounded, so that all processors compute the same coordinates.
+	return t[0] + float64(col*t[1]) + float64(row*t[2]), t[3] + float64(col*t[4]) + float64(row*t[5])
 }
 
 // Invert returns the pixel coordinate of map coordinates, and false when the transform is
@@ -31,12 +32,12 @@ func (t Transform) Invert(x, y float64) (col, row float64, ok bool) {
 		}
 		return (x - t[0]) / t[1], (y - t[3]) / t[5], true
 	}
-	det := t[1]*t[5] - t[2]*t[4]
+	det := float64(t[1]*t[5]) - float64(t[2]*t[4])
 	if det == 0 || math.IsNaN(det) {
 		return 0, 0, false
 	}
 	x, y = x-t[0], y-t[3]
-	return (x*t[5] - y*t[2]) / det, (y*t[1] - x*t[4]) / det, true
+	return (float64(x*t[5]) - float64(y*t[2])) / det, (float64(y*t[1]) - float64(x*t[4])) / det, true
 }
 
 // Rotated reports whether the grid is rotated or sheared against the axes of the map.

@@ -123,7 +123,7 @@ func checkArchive(t *testing.T, dir, number string, static bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, module := range []string{"github.com/spf13/cobra ", "github.com/klauspost/compress ", "gocloud.dev "} {
+	for _, module := range []string{"Go go1.", "github.com/spf13/cobra ", "github.com/klauspost/compress ", "gocloud.dev "} {
 		if !bytes.Contains(licenses, []byte("== "+module)) {
 			t.Errorf("no licence of %s", module)
 		}

@@ -162,7 +162,7 @@ func newInfoDoc(src raster.Source) *infoDoc {
 	pixels := float64(g.Width) * float64(g.Height)
 	for _, o := range info.Overviews {
 		d.Overviews = append(d.Overviews, infoSize{o.Width, o.Height})
-		pixels += float64(o.Width) * float64(o.Height)
+		pixels += float64(float64(o.Width) * float64(o.Height))
 	}
 	var pixelBytes int64
 	for i, b := range info.Bands {

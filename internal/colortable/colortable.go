@@ -167,7 +167,7 @@ func (t *Table) shade(list []Entry, v float64) (c raster.RGBA, name string, ok b
 	share := (v - a.Value) / (b.Value - a.Value)
 	mix := func(x, y uint8) uint8 {
 		if t.Mode == Relief { // 0.45 is gdaldem's
-			return uint8(0.45 + float64(x) + share*(float64(y)-float64(x)))
+			return uint8(0.45 + float64(x) + float64(share*(float64(y)-float64(x))))
 		}
 		return uint8(int(x) + int(share*(float64(y)-float64(x)))) // QGIS truncates the difference
 	}

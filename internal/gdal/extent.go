@@ -120,7 +120,7 @@ func periodOfPlane(l *transformer, g raster.Grid) (float64, error) {
 func arc(l *transformer, g raster.Grid, box [4]float64, x []float64, turn float64) (from, to float64, err error) {
 	round := make([]float64, len(x))
 	for i, v := range x {
-		round[i] = v - math.Floor((v-box[0])/turn)*turn // relative to box[0], below one turn
+		round[i] = v - float64(math.Floor((v-box[0])/turn)*turn) // relative to box[0], below one turn
 	}
 	slices.Sort(round)
 	from, to = round[0], round[len(round)-1]
@@ -133,7 +133,7 @@ func arc(l *transformer, g raster.Grid, box [4]float64, x []float64, turn float6
 	const n = 64
 	px, py, ok := make([]float64, n), make([]float64, n), make([]bool, n)
 	for i := range n {
-		px[i], py[i] = to+widest/2, box[1]+(box[3]-box[1])*(float64(i)+0.5)/n
+		px[i], py[i] = to+float64(widest/2), box[1]+float64((box[3]-box[1])*(float64(i)+0.5)/n)
 	}
 	if err := l.toInput(px, py, ok); err != nil {
 		return 0, 0, err
@@ -149,11 +149,11 @@ func arc(l *transformer, g raster.Grid, box [4]float64, x []float64, turn float6
 // onto shifts a range of x by whole turns to where it meets a grid.
 func onto(from, to, turn float64, on raster.Grid) (minX, maxX float64, err error) {
 	left, _, right, _ := on.Bounds()
-	rounding := 1e-3 * math.Abs(on.Transform[1])
+	rounding := float64(1e-3 * math.Abs(on.Transform[1]))
 	type part struct{ from, to float64 }
 	var parts []part
 	for n := math.Floor((left-to)/turn) - 1; n <= math.Ceil((right-from)/turn)+1; n++ {
-		p := part{from + n*turn, to + n*turn}
+		p := part{from + float64(n*turn), to + float64(n*turn)}
 		if p.from >= left-rounding && p.to <= right+rounding {
 			return p.from, p.to, nil
 		}

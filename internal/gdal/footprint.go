@@ -63,7 +63,7 @@ func footprint(m mapper, size raster.Size, area bool, ref raster.Window, turns [
 	if turn > 0 {
 		rounding = 1e-3
 		before, after := minX, maxX
-		unroll(x, ok, float64(ref.Col)+float64(ref.Width)/2, turn)
+		unroll(x, ok, float64(ref.Col)+float64(float64(ref.Width)/2), turn)
 		minX, _, maxX, _ = bounds(x, y, ok)
 		if maxX-minX > turn-2 && before-1 <= float64(ref.Col) && float64(ref.Col+ref.Width) <= after+1 {
 			minX, maxX = before, after // around the whole earth: keep its own columns
@@ -138,8 +138,8 @@ func periodOf(m mapper, x, y []float64, ok []bool, turns []float64) (float64, er
 func unroll(x []float64, ok []bool, middle, turn float64) {
 	for i := range x {
 		// A point on the seam, up to rounding, stays on its side.
-		if off := x[i] - middle; ok[i] && math.Abs(off) > turn/2+1e-3 {
-			x[i] -= math.Round(off/turn) * turn
+		if off := x[i] - middle; ok[i] && math.Abs(off) > float64(turn/2)+1e-3 {
+			x[i] -= float64(math.Round(off/turn) * turn)
 		}
 	}
 }
@@ -429,8 +429,8 @@ func reachOf(m mapper, w raster.Window) (reach, error) {
 		r.minX, r.minY, r.maxX, r.maxY = bounds(x, y, ok)
 		// Between points, a smooth function deviates from a straight line by at most an eighth of
 		// its second difference in each direction; the margin is four times that.
-		bx, by := bend(x, nx, ny)/2, bend(y, nx, ny)/2
-		if bx <= 4+(r.maxX-r.minX)/16 && by <= 4+(r.maxY-r.minY)/16 {
+		bx, by := float64(bend(x, nx, ny)/2), float64(bend(y, nx, ny)/2)
+		if bx <= 4+float64((r.maxX-r.minX)/16) && by <= 4+float64((r.maxY-r.minY)/16) {
 			r.minX, r.minY, r.maxX, r.maxY = r.minX-bx, r.minY-by, r.maxX+bx, r.maxY+by
 			return r, nil
 		}
@@ -461,10 +461,10 @@ func reachOfAll(m mapper, w raster.Window) (reach, error) {
 	n := w.Width + 1
 	x, y, ok := make([]float64, n), make([]float64, n), make([]bool, n)
 	for j := range 2*w.Height + 1 {
-		half := float64(j%2) / 2 // odd lines hold the centres
+		half := float64(float64(j%2) / 2) // odd lines hold the centres
 		count := n - j%2
 		for i := range count {
-			x[i], y[i] = float64(w.Col+i)+half, float64(w.Row)+float64(j)/2
+			x[i], y[i] = float64(w.Col+i)+half, float64(w.Row)+float64(float64(j)/2)
 		}
 		if err := m.toInput(x[:count], y[:count], ok[:count]); err != nil {
 			return r, err

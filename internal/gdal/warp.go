@@ -178,7 +178,7 @@ func (o *WarpOptions) validate(path string) error {
 	}
 	if !o.Grid.HasTransform {
 		errs = append(errs, errors.New("the reference grid is not georeferenced, so nothing can be warped to it; give another one"))
-	} else if t := o.Grid.Transform; t[1]*t[5]-t[2]*t[4] == 0 || slices.ContainsFunc(t[:],
+	} else if t := o.Grid.Transform; float64(t[1]*t[5]) == float64(t[2]*t[4]) || slices.ContainsFunc(t[:],
 		func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
 		errs = append(errs, fmt.Errorf("the reference grid's transform %v can't be inverted", t))
 	}

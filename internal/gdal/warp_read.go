@@ -52,8 +52,8 @@ func (w *Warped) transformer(h hDataset) (*transformer, error) {
 	}
 	// The reference's own transform gives the same coordinates as for its pixels.
 	six := w.grid.Transform
-	six[0] -= float64(w.shift[0])*six[1] + float64(w.shift[1])*six[2]
-	six[3] -= float64(w.shift[0])*six[4] + float64(w.shift[1])*six[5]
+	six[0] -= float64(float64(w.shift[0])*six[1]) + float64(float64(w.shift[1])*six[2])
+	six[3] -= float64(float64(w.shift[0])*six[4]) + float64(float64(w.shift[1])*six[5])
 	onThread(func() {
 		if text := normalizedText(c.GDALGetSpatialRef(h)); text != "" {
 			options = append(options, "SRC_SRS="+text)

@@ -56,7 +56,7 @@ func (r *reducer) paintRamp(img *image.NRGBA, ramp Ramp, lo, hi float64) {
 	for k, n := range r.count[0] {
 		if n > 0 {
 			s := share(r.sum[0][k]/float64(n), lo, hi)
-			c := table[int(s*float64(len(table)-1)+.5)]
+			c := table[int(float64(s*float64(len(table)-1))+.5)]
 			copy(img.Pix[4*k:], []uint8{c.R, c.G, c.B, 255})
 		}
 	}
@@ -73,7 +73,7 @@ func (r *reducer) paintRGB(img *image.NRGBA) {
 			continue
 		}
 		for b := range 3 {
-			img.Pix[4*k+b] = uint8(255*share(r.sum[b][k]/float64(r.count[b][k]), lo[b], hi[b]) + .5)
+			img.Pix[4*k+b] = uint8(float64(255*share(r.sum[b][k]/float64(r.count[b][k]), lo[b], hi[b])) + .5)
 		}
 		img.Pix[4*k+3] = 255
 	}
@@ -104,10 +104,10 @@ var (
 
 // At returns the colour at a share of the ramp from 0 to 1.
 func (c Ramp) At(share float64) color.NRGBA {
-	p := share * float64(len(c)-1)
+	p := float64(share * float64(len(c)-1))
 	i := min(int(p), len(c)-2)
 	f := p - float64(i)
-	mixed := func(a, b uint8) uint8 { return uint8(float64(a)*(1-f) + float64(b)*f + .5) }
+	mixed := func(a, b uint8) uint8 { return uint8(float64(float64(a)*(1-f)) + float64(float64(b)*f) + .5) }
 	a, b := c[i], c[i+1]
 	return color.NRGBA{mixed(a.R, b.R), mixed(a.G, b.G), mixed(a.B, b.B), 255}
 }

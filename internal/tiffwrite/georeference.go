@@ -69,9 +69,9 @@ const MaxGCPs = math.MaxUint16 / 6
 // centre returns the coordinate of the first pixel's centre, rounded so that readers, which
 // subtract half a pixel, recover origin exactly if possible.
 func centre(origin, a, b float64) float64 {
-	c := origin + (a+b)*0.5
+	c := origin + float64((a+b)*0.5)
 	for _, try := range [3]float64{c, math.Nextafter(c, math.Inf(1)), math.Nextafter(c, math.Inf(-1))} {
-		if try-(a*0.5+b*0.5) == origin {
+		if try-(float64(a*0.5)+float64(b*0.5)) == origin {
 			return try
 		}
 	}

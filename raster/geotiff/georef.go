@@ -29,8 +29,8 @@ func georeference(d *directory, width, height int) (raster.Grid, error) {
 		return g, controlPoints(d, &g)
 	}
 	if g.PixelIsPoint { // the coordinates are those of the first pixel's centre
-		t[0] -= t[1]*0.5 + t[2]*0.5
-		t[3] -= t[4]*0.5 + t[5]*0.5
+		t[0] -= float64(t[1]*0.5) + float64(t[2]*0.5)
+		t[3] -= float64(t[4]*0.5) + float64(t[5]*0.5)
 	}
 	g.Transform, g.HasTransform = t, true
 	return g, nil
@@ -90,8 +90,8 @@ func transform(d *directory) (t raster.Transform, ok bool, err error) {
 		if scale[1] < 0 { // invalid by the specification; like GDAL, treat it as positive
 			t[5] = scale[1]
 		}
-		t[0] = tie[3] - tie[0]*t[1]
-		t[3] = tie[4] - tie[1]*t[5]
+		t[0] = tie[3] - float64(tie[0]*t[1])
+		t[3] = tie[4] - float64(tie[1]*t[5])
 		return t, true, nil
 	case len(matrix) >= 16:
 		return raster.Transform{matrix[3], matrix[0], matrix[1], matrix[7], matrix[4], matrix[5]}, true, nil

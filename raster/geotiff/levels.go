@@ -195,8 +195,8 @@ func (f *File) addWorldFile(sidecars SidecarOpener) error {
 		if t[1] == 0 && t[2] == 0 || t[4] == 0 && t[5] == 0 {
 			return nil
 		}
-		t[0] = v[4] - 0.5*t[1] - 0.5*t[2]
-		t[3] = v[5] - 0.5*t[4] - 0.5*t[5]
+		t[0] = v[4] - float64(0.5*t[1]) - float64(0.5*t[2])
+		t[3] = v[5] - float64(0.5*t[4]) - float64(0.5*t[5])
 		g := &f.info.Grid
 		g.Transform, g.HasTransform = t, true
 		if g.GCPs != nil { // the file's own points; their system is that of the transform

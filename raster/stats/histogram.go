@@ -250,7 +250,7 @@ func (t *Totals) value(i int, m Moments) float64 {
 		if math.IsInf(from, 0) || math.IsInf(to, 0) {
 			from, to = lo, hi
 		}
-		v = from + (to-from)/2
+		v = from + float64((to-from)/2)
 		if t.typ.IsInteger() && math.Ceil(lo) <= math.Floor(hi) {
 			v = math.Min(math.Max(math.Round(v), math.Ceil(lo)), math.Floor(hi))
 		}

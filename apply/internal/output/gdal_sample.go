@@ -193,9 +193,9 @@ func (o *Output) noise(width, height int) *ndarray.Array {
 		lo, hi = 0, float64(n-1)
 	}
 	for i := range width * height * o.Bands * parts {
-		v := lo + r.Float64()*(hi-lo)
+		v := lo + float64(r.Float64()*(hi-lo))
 		if part.IsFloat() && i%2 == 0 { // of all magnitudes
-			v = math.Ldexp(r.Float64()-0.5, r.IntN(40)-20)
+			v = math.Ldexp(float64(r.Float64())-0.5, r.IntN(40)-20)
 		}
 		sc, err := ndarray.ScalarFromFloat(nearest(v, part), part)
 		if err != nil {
@@ -413,8 +413,8 @@ func sameTransform(a, b raster.Transform, g raster.Grid) bool {
 	for _, c := range [][2]float64{{0, 0}, {float64(g.Width), 0}, {0, float64(g.Height)},
 		{float64(g.Width), float64(g.Height)}} {
 		for k := 0; k < 6; k += 3 {
-			x := a[k] + c[0]*a[k+1] + c[1]*a[k+2]
-			y := b[k] + c[0]*b[k+1] + c[1]*b[k+2]
+			x := a[k] + float64(c[0]*a[k+1]) + float64(c[1]*a[k+2])
+			y := b[k] + float64(c[0]*b[k+1]) + float64(c[1]*b[k+2])
 			if math.Abs(x-y) > 1e-3*max(math.Abs(a[k+1]), math.Abs(a[k+2])) {
 				return false
 			}

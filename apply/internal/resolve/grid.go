@@ -200,7 +200,7 @@ func rotatedError(ref raster.Grid, name, path string, in *Inputs) error {
 // of the same size. path is a file that has its CRS.
 func NorthUp(g raster.Grid, path string) string {
 	t := g.Transform
-	text := strconv.FormatFloat(math.Sqrt(math.Abs(t[1]*t[5]-t[2]*t[4])), 'g', 4, 64)
+	text := strconv.FormatFloat(math.Sqrt(math.Abs(float64(t[1]*t[5])-float64(t[2]*t[4]))), 'g', 4, 64)
 	size, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(size > 0) {
 		return "CRS,MINX,MINY,MAXX,MAXY,SIZE"
