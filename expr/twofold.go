@@ -9,8 +9,8 @@ import (
 // Functions of float64 compute with numbers of two words, hi + lo, where lo is the rounding error
 // of hi. Those of package elementary have errors of up to thousands of units in the last place
 // (asin near 1, sin near multiples of pi, log2 near 1); they suffice for float32 results. Products
-// are exact by math.FMA, which is the same on all processors. A conversion rounds each other product:
-// on some of them the compiler would fuse it with the sum.
+// are exact by math.FMA, which is the same on all processors. A conversion rounds each other
+// product: on some of them the compiler would fuse it with the sum.
 
 func twoSum(a, b float64) (hi, lo float64) {
 	hi = a + b

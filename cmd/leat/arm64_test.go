@@ -26,8 +26,8 @@ func buildArm64(t *testing.T, tags string) string {
 // mayFuse are packages whose numbers reach no output: estimates of time and memory, and charts.
 var mayFuse = regexp.MustCompile(`^leat/(apply/internal/plan|internal/report|objstore|stage|timing)\.`)
 
-// TestNoFusedMultiplyAdd looks for instructions that round x*y + z once. The compiler emits them for
-// a product that no conversion rounds, on arm64 but not on amd64, so that results differ.
+// TestNoFusedMultiplyAdd looks for instructions that round x*y + z once. The compiler emits them
+// for a product that no conversion rounds, on arm64 but not on amd64, so that results differ.
 func TestNoFusedMultiplyAdd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: links leat for arm64")
