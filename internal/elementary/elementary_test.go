@@ -24,7 +24,8 @@ var functions = []struct {
 
 // arguments returns numbers of all magnitudes, most of them moderate, and the borders of ranges.
 func arguments(n int) []float64 {
-	values := []float64{0, math.Copysign(0, -1), 1, -1, 0.5, -0.5, math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat64,
+	values := []float64{0, math.Copysign(0, -1), 1, -1, 0.5, -0.5, math.Inf(1), math.Inf(-1),
+		math.NaN(), math.MaxFloat64,
 		-math.MaxFloat64, 0x1p-1022, 1 << 29, 1 << 53, 709.78, 709.79, -745, -745.2, -746, -708.5, -720, 0.66, 0.7,
 		math.Pi, math.Pi / 2, math.Pi / 4, math.Sqrt2 - 1, math.Sqrt2/2 - 1, 21, 0.625, 44.1}
 	r := rand.New(rand.NewPCG(3, 5))
