@@ -13,6 +13,7 @@ const (
 	astDecimal                // num; also nan, inf, pi
 	astNodata
 	astName    // text
+	astPlace   // text: x, y, col, row
 	astUnary   // text: - + ~ not; args[0]
 	astBinary  // text: + - * / % ** << >> & | and or
 	astCompare // ops between args
@@ -76,8 +77,8 @@ func reserved(name string) string {
 	switch name {
 	case "and", "or", "not", "in":
 		return "an operator"
-	case "x", "y":
-		return "reserved for the coordinates of the pixel"
+	case "x", "y", "col", "row":
+		return "a coordinate of the pixel"
 	case "nodata", "nan", "inf", "pi":
 		return "a constant"
 	}

@@ -43,6 +43,9 @@ type Options struct {
 	Scale, Offset float64
 	Nodata        string // a number or "nan"; "none" for none; "" for the default
 	NoMask        bool   // ignore nodata, masks and extents of the inputs: all pixels but NaN are valid
+	// Width and Height are the size of the raster, which the coordinates col and row stay below. 0
+	// means unknown, up to 2^31.
+	Width, Height int
 }
 
 // Ref identifies a band that a program reads.
@@ -62,6 +65,9 @@ type compiler struct {
 	bandOf []Band
 	// defined holds the values of the names that the expression defines.
 	defined map[string]value
+
+	width, height int
+	placed        bool // the expression uses coordinates
 }
 
 // Compile checks e against its inputs and returns the program that computes it. Inputs that the
@@ -72,7 +78,7 @@ func Compile(e *Expr, inputs map[string]Input, opts *Options) (*Program, error) 
 		opts = &Options{}
 	}
 	c := &compiler{graph: newGraph(), text: e.text, inputs: inputs, noMask: opts.NoMask, index: map[Ref]int{},
-		defined: map[string]value{}}
+		defined: map[string]value{}, width: opts.Width, height: opts.Height}
 	for _, d := range e.definitions {
 		if _, ok := inputs[d.name]; ok {
 			return nil, c.fail(d.pos, "%s cannot be defined: it is the name of an input", d.name)
@@ -110,6 +116,8 @@ func (c *compiler) compile(n *ast) (value, error) {
 		return single(val{t: intType(int64(n.num), int64(n.num)), konst: true, c: n.num, weak: true}), nil
 	case astDecimal:
 		return single(decimal(n.num)), nil
+	case astPlace:
+		return single(c.coordinate(n.text)), nil
 	case astNodata:
 		return single(val{t: typ{kind: kindNodata}}), nil
 	case astName:

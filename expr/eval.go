@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"errors"
 	"fmt"
 
 	"leat/ndarray"
@@ -56,6 +57,7 @@ type Evaluator struct {
 	src    []Operand // of the current chunk
 	dst    [][]byte
 	base   int // index of the chunk's first pixel
+	place  Place
 	counts *Counts
 	// uncounted replaces the Counts of callers that pass none.
 	uncounted Counts
@@ -103,8 +105,19 @@ func registers[T any](n int) [][]T {
 // It returns a *PixelError for the first pixel that cannot be computed (a 64-bit integer beyond
 // 2^53) or written (an invalid one in an output without nodata); the contents of dst are then
 // undefined.
+//
+// Expressions that use coordinates need EvalAt.
 func (ev *Evaluator) Eval(src []Operand, dst [][]byte, n int, c *Counts) error {
+	return ev.EvalAt(Place{}, src, dst, n, c)
+}
+
+// EvalAt is Eval for pixels at a place of the raster.
+func (ev *Evaluator) EvalAt(place Place, src []Operand, dst [][]byte, n int, c *Counts) error {
 	p := ev.p
+	if p.placed && place.Columns <= 0 {
+		return errors.New("expr: Eval of an expression with coordinates: the place of the pixels is missing")
+	}
+	ev.place = place
 	if err := p.check(src, dst, n); err != nil {
 		return err
 	}

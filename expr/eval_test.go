@@ -84,7 +84,8 @@ func TestEvalInParts(t *testing.T) {
 		size := p.Type().Size()
 		whole, parts := outputs(p, n), outputs(p, n)
 		var want, got Counts
-		if err := p.NewEvaluator().Eval(src, whole, n, &want); err != nil {
+		place := Place{Row: 3, Columns: 10 * n, Transform: placeTransform} // one row
+		if err := p.NewEvaluator().EvalAt(place, src, whole, n, &want); err != nil {
 			t.Fatalf("%s: %v", c.Text, err)
 		}
 		ev := p.NewEvaluator()
@@ -99,7 +100,8 @@ func TestEvalInParts(t *testing.T) {
 			for _, b := range parts {
 				d = append(d, b[off*size:])
 			}
-			if err := ev.Eval(s, d, m, &got); err != nil {
+			place.Col = off
+			if err := ev.EvalAt(place, s, d, m, &got); err != nil {
 				t.Fatalf("%s: %v", c.Text, err)
 			}
 			off += m

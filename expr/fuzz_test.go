@@ -20,6 +20,7 @@ func FuzzExpression(f *testing.F) {
 		"d = ~i & 0xff; # bits\nd << bits(a, 1, 2) | bit(z, 3)", "a in [1, .5] & b not in [-1]", "pick(t, a) >> 3",
 		"recode(a, [1, 2], [nodata, 7], classify(b, [0, 1e9]))", "percentile(t, 90) + quantile(m, .1) * mode([a, b])",
 		"trend(t) / r2(m) - intercept([a, b, i])", "any(t) ? first(t) : last(m)", "argmin(t) == argmax(t * -1)", "var(m) = 3",
+		"hypot(x - 1, y) + col * row",
 	} {
 		f.Add(s)
 	}
@@ -56,7 +57,7 @@ func FuzzExpression(f *testing.F) {
 			src = append(src, Operand{Data: a.Data, Mask: []byte{1, 0, 255, 2, 1}})
 		}
 		var bad *PixelError
-		if err := p.NewEvaluator().Eval(src, outputs(p, n), n, nil); err != nil && !errors.As(err, &bad) {
+		if err := p.NewEvaluator().EvalAt(Place{Columns: 2}, src, outputs(p, n), n, nil); err != nil && !errors.As(err, &bad) {
 			t.Fatalf("%v", err)
 		}
 	})

@@ -13,6 +13,7 @@ const (
 	opConst
 	opLoad     // pixels of a band; checks 64-bit integers with their mask
 	opLoadMask // validity of a band's pixels
+	opPlace    // coordinate number ref of the pixels
 	opTo32
 	opTo64
 	opNumber // bool to 0 and 1
@@ -120,7 +121,7 @@ type node struct {
 	reg  regKind
 	args []int
 	k    float64 // value of a constant, exponent of opPowInt, fraction of opRedQuantile
-	ref  int     // of loads
+	ref  int     // of loads; number of the coordinate of opPlace
 }
 
 // graph builds nodes. Equal operations share one node.

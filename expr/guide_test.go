@@ -111,7 +111,11 @@ func put(d ndarray.DType, b []byte, s ndarray.Scalar) {
 }
 
 func example(text, want string, inputs map[string]Input, pixels map[Ref]*ndarray.Array) error {
-	p, err := compileText(text, inputs, nil)
+	n := 0
+	for _, a := range pixels {
+		n = a.Len()
+	}
+	p, err := compileText(text, inputs, &Options{Width: n, Height: 1})
 	if err != nil {
 		return err
 	}
@@ -125,10 +129,6 @@ func example(text, want string, inputs map[string]Input, pixels map[Ref]*ndarray
 		return fmt.Errorf("nodata is %v", has)
 	}
 	var src []Operand
-	n := 0
-	for _, a := range pixels {
-		n = a.Len()
-	}
 	for _, r := range p.Refs() {
 		src = append(src, Operand{Data: pixels[r].Data})
 	}
@@ -136,7 +136,8 @@ func example(text, want string, inputs map[string]Input, pixels map[Ref]*ndarray
 	for i := range dst {
 		dst[i] = ndarray.New(p.Type(), n).Data
 	}
-	if err := p.NewEvaluator().Eval(src, dst, n, nil); err != nil {
+	place := Place{Columns: n, Transform: [6]float64{100, 10, 0, 200, 0, -10}}
+	if err := p.NewEvaluator().EvalAt(place, src, dst, n, nil); err != nil {
 		return err
 	}
 	var got []string

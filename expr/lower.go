@@ -225,6 +225,9 @@ func (b *builder) emit(at, id int) {
 		band := &b.p.bandOf[in.ref]
 		in.run = loaders[band.Type](band, n.reg)
 	}
+	if n.op == opPlace {
+		in.run = placeKernel(n.ref, n.reg)
+	}
 	if n.op == opLoadMask {
 		band := &b.p.bandOf[in.ref]
 		in.run = maskers[band.Type](band)

@@ -23,6 +23,7 @@ type numpyCase struct {
 	Inputs map[string]numpyInput `json:"inputs"`
 	NoMask bool                  `json:"nomask"`
 	Opts   numpyOpts             `json:"opts"`
+	Place  [4]int                `json:"place"` // column and row of the first pixel, width and height of the raster
 	near   bool                  // the root is a transcendental function: allow 2 units in the last place
 }
 
@@ -155,7 +156,8 @@ func (c *numpyCase) check(want numpyResult) error {
 	if err != nil {
 		return err
 	}
-	opts := &Options{Scale: c.Opts.Scale, Offset: c.Opts.Offset, Nodata: c.Opts.Nodata, NoMask: c.NoMask}
+	opts := &Options{Scale: c.Opts.Scale, Offset: c.Opts.Offset, Nodata: c.Opts.Nodata, NoMask: c.NoMask,
+		Width: c.Place[2], Height: c.Place[3]}
 	if c.Opts.Type != "" {
 		opts.Type, _ = ndarray.ParseDType(c.Opts.Type)
 	}
@@ -206,7 +208,8 @@ func (c *numpyCase) check(want numpyResult) error {
 		dst[i] = ndarray.New(p.Type(), c.N).Data
 	}
 	var counts Counts
-	err = p.NewEvaluator().Eval(src, dst, c.N, &counts)
+	place := Place{Col: c.Place[0], Row: c.Place[1], Columns: placeColumns, Transform: placeTransform}
+	err = p.NewEvaluator().EvalAt(place, src, dst, c.N, &counts)
 	var bad *PixelError
 	switch {
 	case errors.As(err, &bad) && want.Error == "pixel" && bad.Index == want.Index:
@@ -284,6 +287,11 @@ func same(d ndarray.DType, a, b []byte, near bool) bool {
 	return near && math.Signbit(p.Float64()) == math.Signbit(q.Float64()) && math.Abs(float64(int64(x-y))) <= 2
 }
 
+// The pixels of a case are rows of this many columns, in a raster with this transform.
+const placeColumns = 7
+
+var placeTransform = [6]float64{500000.25, 30, 0.1, 4000000, -0.3, -29.9}
+
 // generator generates random expressions with their inputs.
 type generator struct {
 	*rand.Rand
@@ -336,6 +344,7 @@ func (g *generator) oneCase() numpyCase {
 		c.Text = definition + c.Text
 		g.defined = false
 	}
+	c.Place = [4]int{g.IntN(100), g.IntN(5000), 107 + g.IntN(2)*1e5, 5100 + g.IntN(2)*1e8}
 	c.NoMask = g.IntN(12) == 0
 	if g.IntN(4) == 0 {
 		c.Opts.Type = []string{"uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16",
@@ -596,6 +605,10 @@ func (g *generator) leaf(need int) string {
 		return fmt.Sprintf("m[%d]", 1+g.IntN(2))
 	case 3:
 		return "s[1][1]"
+	case 4:
+		if g.IntN(3) == 0 {
+			return coordinates[g.IntN(4)]
+		}
 	}
 	if g.defined && g.IntN(2) == 0 {
 		return "d"

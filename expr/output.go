@@ -52,7 +52,8 @@ func (c *compiler) finish(e *Expr, vs []val, opts *Options) (*Program, error) {
 	if err := c.chooseOutput(&out, t, opts, selectionOf(vs...), invalid); err != nil {
 		return nil, err
 	}
-	p := &Program{text: e.text, out: out, bands: len(vs), invalid: invalid, copied: make([]*Ref, len(vs))}
+	p := &Program{text: e.text, out: out, bands: len(vs), invalid: invalid, copied: make([]*Ref, len(vs)),
+		placed: c.placed}
 	for i, v := range vs {
 		p.copied[i] = c.copied(v, &out)
 	}

@@ -143,7 +143,7 @@ func TestParseErrors(t *testing.T) {
 		{"median", 0, "median is a function"},
 		{"min()", 0, "has 0 arguments"},
 		{"clip(a, 1)", 0, "clip(a, low, high)"},
-		{"x + 1", 0, "coordinates"},
+		{"x = a; x + 1", 0, "coordinate"},
 		{"a(b)", 0, "no function a"},
 		{"(a)(b)", 3, "operator is missing"},
 		{"9007199254740993", 0, "2^53"},

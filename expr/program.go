@@ -17,6 +17,7 @@ type Program struct {
 	bands    int
 	invalid  bool
 	copied   []*Ref // by output band
+	placed   bool   // uses coordinates
 
 	code []instr
 	regs [4]int // number of registers of each kind

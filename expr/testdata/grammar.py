@@ -171,6 +171,8 @@ class Parser:
             return ("float", float(t))
         if t == "pi":
             return ("float", math.pi)
+        if t in ("x", "y", "col", "row"):
+            return ("place", t)
         if t == "nodata":
             return ("nodata",)
         if self.peek() == "(":

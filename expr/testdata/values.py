@@ -107,6 +107,7 @@ class Env:
         self.nomask = case.get("nomask", False)
         self.memo = {}
         self.named = {}
+        self.at = case["place"]
 
     # -- inputs
 
@@ -146,6 +147,19 @@ class Env:
             v = V("int", px.astype("i8"), ok, int(lo), int(hi), [dt], maybe=maybe)
         v.bad = bad
         return v
+
+    def place(self, name):
+        """A coordinate of the pixels, in rows of seven columns."""
+        first_col, first_row, width, height = self.at
+        i = np.arange(self.n)
+        col, row = first_col + i % 7, first_row + i // 7
+        ok = np.ones(self.n, bool)
+        if name == "col":
+            return V("int", col.astype("i8"), ok, 0, width - 1, maybe=False)
+        if name == "row":
+            return V("int", row.astype("i8"), ok, 0, height - 1, maybe=False)
+        t = (500000.25, 30, 0.1) if name == "x" else (4000000, -0.3, -29.9)
+        return V("float", (col + 0.5) * t[1] + (row + 0.5) * t[2] + t[0], ok, maybe=False)
 
     def name(self, name):
         if name not in self.inputs:
@@ -221,6 +235,8 @@ class Env:
             return ("bands", [V("int", e[1], None, e[1], e[1], const=True)])
         if op == "float":
             return ("bands", [V("float", e[1], const=True)])
+        if op == "place":
+            return ("bands", [self.place(e[1])])
         if op == "nodata":
             return ("bands", [V("nodata")])
         if op == "name":

@@ -35,6 +35,8 @@ func (x *expressions) compute(ctx context.Context, b *Block) error {
 		b.state.evaluators = ev
 	}
 	n := b.Rows() * b.Columns()
+	place := expr.Place{Col: b.Window.Col - b.Overlap(), Row: b.Window.Row - b.Overlap(), Columns: b.Columns(),
+		Transform: b.Grid().Transform}
 	for i, p := range x.programs {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -54,7 +56,7 @@ func (x *expressions) compute(ctx context.Context, b *Block) error {
 			ev.dst = append(ev.dst, out.At(band).Raw())
 		}
 		counts := expr.Counts{FirstCollision: -1}
-		if err := ev.evals[i].Eval(ev.operands, ev.dst, n, &counts); err != nil {
+		if err := ev.evals[i].EvalAt(place, ev.operands, ev.dst, n, &counts); err != nil {
 			return locate(b, p, err)
 		}
 		b.extras[i].Counts = counts

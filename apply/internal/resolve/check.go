@@ -95,7 +95,7 @@ func checkExpressions(job *jobspec.Job, in *Inputs, outs []*output.Output, parti
 		if !whole {
 			continue
 		}
-		if _, err := expr.Compile(e, described, exprOptions(job, o)); err != nil {
+		if _, err := expr.Compile(e, described, exprOptions(job, o, raster.Grid{})); err != nil {
 			errs = append(errs, fmt.Errorf("output %s: %w", o.Name, plain(err)))
 		}
 	}

@@ -44,7 +44,7 @@ func compile(job *jobspec.Job, in *Inputs, grid raster.Grid, outs []*output.Outp
 			errs = append(errs, fmt.Errorf("output %s: %w", o.Name, err))
 			continue
 		}
-		opts := exprOptions(job, o)
+		opts := exprOptions(job, o, grid)
 		p, err := expr.Compile(e, described, opts)
 		var carried *File
 		if err == nil {
@@ -84,9 +84,9 @@ func compile(job *jobspec.Job, in *Inputs, grid raster.Grid, outs []*output.Outp
 }
 
 // exprOptions returns the compiler's options for an output.
-func exprOptions(job *jobspec.Job, o *output.Output) *expr.Options {
+func exprOptions(job *jobspec.Job, o *output.Output, grid raster.Grid) *expr.Options {
 	return &expr.Options{Type: o.Spec.Type, Scale: o.Spec.Scale, Offset: o.Spec.Offset, Nodata: o.Spec.Nodata,
-		NoMask: job.Controls.NoMask}
+		NoMask: job.Controls.NoMask, Width: grid.Width, Height: grid.Height}
 }
 
 // carryAlpha compiles an expression again if one of its results is the alpha band of a file. That

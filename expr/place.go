@@ -1,0 +1,80 @@
+package expr
+
+import (
+	"math"
+	"slices"
+)
+
+// Place says where the pixels of a call of [Evaluator.EvalAt] lie, for the coordinates x, y, col and
+// row. They are Columns wide, row by row.
+type Place struct {
+	Col, Row int // of the first pixel in the raster, counted from 0
+	Columns  int
+	// Transform maps columns and rows of the raster to coordinates, in GDAL's order: x is
+	// t[0] + col*t[1] + row*t[2], y is t[3] + col*t[4] + row*t[5].
+	Transform [6]float64
+}
+
+// coordinates are the names of the coordinates, by number.
+var coordinates = []string{"x", "y", "col", "row"}
+
+// coordinate returns the value of a coordinate. That of the pixel's centre is a float64, the column
+// and the row are integers.
+func (c *compiler) coordinate(name string) val {
+	c.placed = true
+	which := slices.Index(coordinates, name)
+	t := floatType(c64)
+	if size := [...]int{2: c.width, 3: c.height}; which >= 2 {
+		most := int64(math.MaxInt32)
+		if size[which] > 0 {
+			most = int64(size[which]) - 1
+		}
+		t = intType(0, most)
+	}
+	return val{t: t, node: c.add(node{op: opPlace, reg: t.class().reg(), ref: which})}
+}
+
+// placeKernel returns the instruction that computes a coordinate.
+func placeKernel(which int, r regKind) runner {
+	switch {
+	case which < 2:
+		return func(ev *Evaluator, in *instr, n int) { placeXY(ev, ev.r64[in.dst][:n], which*3) }
+	case r == reg32:
+		return func(ev *Evaluator, in *instr, n int) { placeIndex(ev, ev.r32[in.dst][:n], which == 3) }
+	}
+	return func(ev *Evaluator, in *instr, n int) { placeIndex(ev, ev.r64[in.dst][:n], which == 3) }
+}
+
+// placeXY computes x, with the coefficients from 0, or y, with those from 3, of the pixels' centres.
+func placeXY(ev *Evaluator, d []float64, from int) {
+	t := ev.place.Transform[from : from+3]
+	ev.place.rows(ev.base, len(d), func(i, n, col, row int) {
+		down := float64((float64(row) + 0.5) * t[2])
+		for k := range n {
+			d[i+k] = float64((float64(col+k)+0.5)*t[1]) + down + t[0]
+		}
+	})
+}
+
+func placeIndex[T real](ev *Evaluator, d []T, rows bool) {
+	ev.place.rows(ev.base, len(d), func(i, n, col, row int) {
+		for k := range n {
+			if rows {
+				d[i+k] = T(row)
+			} else {
+				d[i+k] = T(col + k)
+			}
+		}
+	})
+}
+
+// rows calls f for the part of each row among n pixels from pixel base on: its index among them, its
+// length, and column and row of its first pixel.
+func (p *Place) rows(base, n int, f func(i, n, col, row int)) {
+	for i := 0; i < n; {
+		col := (base + i) % p.Columns
+		part := min(n-i, p.Columns-col)
+		f(i, part, p.Col+col, p.Row+(base+i)/p.Columns)
+		i += part
+	}
+}
