@@ -57,7 +57,8 @@ func FuzzExpression(f *testing.F) {
 			src = append(src, Operand{Data: a.Data, Mask: []byte{1, 0, 255, 2, 1}})
 		}
 		var bad *PixelError
-		if err := p.NewEvaluator().EvalAt(Place{Columns: 2}, src, outputs(p, n), n, nil); err != nil && !errors.As(err, &bad) {
+		err = p.NewEvaluator().EvalAt(Place{Columns: 2}, src, outputs(p, n), n, nil)
+		if err != nil && !errors.As(err, &bad) {
 			t.Fatalf("%v", err)
 		}
 	})

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Place says where the pixels of a call of [Evaluator.EvalAt] lie, for the coordinates x, y, col and
-// row. They are Columns wide, row by row.
+// Place says where the pixels of a call of [Evaluator.EvalAt] lie, for the coordinates x, y, col
+// and row. They are Columns wide, row by row.
 type Place struct {
 	Col, Row int // of the first pixel in the raster, counted from 0
 	Columns  int
@@ -45,7 +45,7 @@ func placeKernel(which int, r regKind) runner {
 	return func(ev *Evaluator, in *instr, n int) { placeIndex(ev, ev.r64[in.dst][:n], which == 3) }
 }
 
-// placeXY computes x, with the coefficients from 0, or y, with those from 3, of the pixels' centres.
+// placeXY computes x, with the coefficients from 0, or y, with those from 3, of pixel centres.
 func placeXY(ev *Evaluator, d []float64, from int) {
 	t := ev.place.Transform[from : from+3]
 	ev.place.rows(ev.base, len(d), func(i, n, col, row int) {
@@ -68,8 +68,8 @@ func placeIndex[T real](ev *Evaluator, d []T, rows bool) {
 	})
 }
 
-// rows calls f for the part of each row among n pixels from pixel base on: its index among them, its
-// length, and column and row of its first pixel.
+// rows calls f for the part of each row among n pixels from pixel base on: its index among them,
+// its length, and column and row of its first pixel.
 func (p *Place) rows(base, n int, f func(i, n, col, row int)) {
 	for i := 0; i < n; {
 		col := (base + i) % p.Columns
