@@ -4,6 +4,7 @@
 # make test-rest: what make test leaves out: tests by Slurm and in a browser, long storms of kills.
 # make test-all:  installs what the tests compare leat with (where it may) and runs all tests, then
 #                 those of goroutines again with the race detector.
+# make reference: writes what below docs is generated from the program: options, functions, --json.
 # make dist:      archives, Debian packages and checksums in dist/.
 
 GO ?= go
@@ -16,7 +17,7 @@ override PREFIX := $(patsubst ~/%,$(HOME)/%,$(PREFIX))
 # Everything is compiled with the same flags, so it is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath -tags=disable_grpc_modules)
 
-.PHONY: build static install uninstall dist demo test test-rest test-all race fuzz bench-apply bench-cache bench-shm bench-namespace bench-stage bench-workers bench-gdal clean
+.PHONY: reference build static install uninstall dist demo test test-rest test-all race fuzz bench-apply bench-cache bench-shm bench-namespace bench-stage bench-workers bench-gdal clean
 
 LDFLAGS := -s -w -X main.commit=$(COMMIT)
 
@@ -41,6 +42,9 @@ uninstall:
 
 dist:
 	COMMIT="$(COMMIT)" GO="$(GO)" scripts/dist
+
+reference:
+	CGO_ENABLED=0 $(GO) test ./cmd/leat -count=1 -run 'TestJSONPages|TestReferencePages' -update-reference
 
 demo: build
 	bin/leat demo demo

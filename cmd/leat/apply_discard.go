@@ -75,8 +75,7 @@ func (f *applyFlags) discardDirectory(cmd *cobra.Command, dir string) error {
 func (f *applyFlags) discarded(w io.Writer, d apply.Discarded, text string) error {
 	switch {
 	case f.json:
-		return stdoutError(writeJSON(w, map[string]any{"event": "discarded", "output": d.Output, "path": d.Path,
-			"bytes": d.Bytes}))
+		return stdoutError(writeJSON(w, discardedEvent{newEventDoc("discarded"), d.Path, d.Output, d.Bytes}))
 	case !f.quiet:
 		_, err := fmt.Fprintf(w, "%s (%s)\n", text, units.FormatSize(d.Bytes))
 		return stdoutError(err)

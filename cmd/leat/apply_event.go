@@ -1,53 +1,159 @@
 package main
 
 import (
-	"fmt"
+	"errors"
+	"os"
+	"time"
 
 	"leat/apply"
+	"leat/apply/outcome"
 )
 
-// resultEvent is the last line of --json.
-func resultEvent(res *apply.Result) map[string]any {
-	outputs := []map[string]any{}
-	for _, o := range res.Outputs {
-		var bands []map[string]any
-		for _, b := range o.Bands {
-			m := map[string]any{"valid": b.Moments.Valid, "total": b.Moments.Total, "nan": b.Moments.NaN}
-			if b.Moments.Valid > 0 {
-				m["min"], m["max"], m["mean"], m["stddev"] = jsonNumber(b.Moments.Min), jsonNumber(b.Moments.Max),
-					jsonNumber(b.Moments.Mean), jsonNumber(b.Moments.StdDev())
-			}
-			bands = append(bands, m)
-		}
-		nodata := any(nil)
-		if o.Nodata != nil {
-			nodata = o.Nodata.String()
-		}
-		outputs = append(outputs, map[string]any{"name": o.Name, "path": o.Path, "type": o.Type.String(),
-			"nodata": nodata, "bytes": o.Bytes,
-			"coding": o.Coding, "format": o.Format, "files": orEmpty(o.Files), "bands": bands,
-			"saturated": o.Counts.Saturated, "nodata_collisions": o.Counts.NodataCollision,
-			"inf": o.Counts.Inf, "warnings": noteTexts(o.Warnings)})
-	}
-	event := map[string]any{"event": "done", "wall_seconds": res.Wall.Seconds(), "blocks": res.Blocks,
-		"pixels":  res.Pixels,
-		"resumed": res.Resumed, "outputs": outputs, "notes": noteTexts(res.Plan.Notes),
-		"warnings": noteTexts(res.Plan.Warnings), "timings": res.Timings}
-	if o := res.Workers; o != nil {
-		event["workers"], event["lost_workers"], event["reissued_blocks"], event["copied_blocks"] = len(o.Workers),
-			o.LostWorkers, o.Reissued, o.Copies
-		event["replaced_workers"] = o.ReplacedWorkers
-	}
-	return event
+// startedEvent is the first line of leat apply --json, when the run is planned.
+type startedEvent struct {
+	eventDoc
+	Version string `json:"version"` // of leat
+	Command string `json:"command"` // as a shell takes it, without secrets
+	planDoc
 }
 
-// orEmpty is the list, never null.
-func orEmpty(list []string) []string { return append([]string{}, list...) }
+func newStartedEvent(p *apply.Plan) *startedEvent {
+	return &startedEvent{newEventDoc("started"), version, commandLine(os.Args), *newPlanDoc(p)}
+}
 
-// jsonNumber is v, or its name where JSON has no number for it.
-func jsonNumber(v float64) any {
-	if v-v != 0 {
-		return fmt.Sprint(v)
+// progressEvent is a line of leat apply --json now and then.
+type progressEvent struct {
+	eventDoc
+	blocksDoc
+	Pixels     int64    `json:"pixels"` // of the outputs, that are finished
+	Elapsed    float64  `json:"elapsed_seconds"`
+	Rate       float64  `json:"pixels_per_second"`    // over the last seconds
+	Remaining  *float64 `json:"remaining_seconds"`    // an estimate; null: not known
+	Bottleneck string   `json:"bottleneck,omitempty"` // the stage that limits the run now
+}
+
+// doneEvent is the last line of leat apply --json of a run that made its outputs.
+type doneEvent struct {
+	eventDoc
+	Elapsed  float64     `json:"elapsed_seconds"`
+	Blocks   int         `json:"blocks"`         // of the whole grid
+	Resumed  int         `json:"resumed_blocks"` // of these, from an earlier run
+	Pixels   int64       `json:"pixels"`         // of the outputs
+	Outputs  []resultDoc `json:"outputs"`        // in the order of their names
+	Notes    []string    `json:"notes"`
+	Warnings []string    `json:"warnings"`
+	Timings  timingsDoc  `json:"timings"`
+	*workersDoc
+}
+
+// workersDoc is what a run in other processes has besides.
+type workersDoc struct {
+	Joined   int   `json:"joined_workers"`
+	Lost     int64 `json:"lost_workers"`
+	Replaced int64 `json:"replaced_workers"`
+	Reissued int64 `json:"reissued_blocks"` // given to another worker, because one was lost or failed
+	Copied   int64 `json:"copied_blocks"`   // given to a second worker, because one was slow
+}
+
+// resultDoc is a finished output.
+type resultDoc struct {
+	outputDoc
+	Bytes            int64           `json:"bytes"` // of the file, or of all files
+	Bands            []resultBandDoc `json:"bands"`
+	Files            []string        `json:"files"` // of a format other than GTiff, in the output's directory
+	Saturated        int64           `json:"saturated_pixels"`
+	NodataCollisions int64           `json:"nodata_collisions"` // valid pixels that equal nodata
+	Infinite         int64           `json:"infinite_pixels"`
+	Warnings         []string        `json:"warnings"`
+}
+
+// resultBandDoc is a band of a finished output.
+type resultBandDoc struct {
+	bandDoc
+	Name        string    `json:"name,omitempty"`
+	Statistics  *statsDoc `json:"statistics"` // null: none were asked for, or no pixel is valid
+	Pixels      int64     `json:"pixels"`     // that were counted; 0 without statistics
+	ValidPixels int64     `json:"valid_pixels"`
+	NaNPixels   int64     `json:"nan_pixels"`
+}
+
+// errorEvent is the last line of leat apply --json of a run that failed.
+type errorEvent struct {
+	eventDoc
+	Error string   `json:"error"`
+	Hint  string   `json:"hint,omitempty"`
+	Kept  *keptDoc `json:"kept,omitempty"` // finished blocks, for --resume
+}
+
+// keptDoc is what a failed run kept.
+type keptDoc struct {
+	Paths []string `json:"paths"` // of the unfinished outputs
+	Bytes int64    `json:"bytes"` // of these together
+	blocksDoc
+}
+
+// unfinishedEvent is an unfinished output that leat apply --unfinished --json lists.
+type unfinishedEvent struct {
+	eventDoc
+	Path   string `json:"path"`
+	Output string `json:"output"` // path or URL; empty: not known
+	blocksDoc
+	Bytes    int64     `json:"bytes"`
+	Modified time.Time `json:"modified"`
+	InUse    bool      `json:"in_use"` // a run is writing it
+}
+
+// discardedEvent is an unfinished output that leat apply discard --json removed.
+type discardedEvent struct {
+	eventDoc
+	Path   string `json:"path"`
+	Output string `json:"output"` // path or URL; empty: not known
+	Bytes  int64  `json:"bytes"`
+}
+
+// newDoneEvent describes a result.
+func newDoneEvent(res *apply.Result) *doneEvent {
+	e := &doneEvent{eventDoc: newEventDoc("done"), Elapsed: res.Wall.Seconds(), Blocks: res.Blocks, Resumed: res.Resumed,
+		Pixels: res.Pixels, Outputs: []resultDoc{}, Notes: noteTexts(res.Plan.Notes),
+		Warnings: noteTexts(res.Plan.Warnings), Timings: newTimingsDoc(res.Timings)}
+	for i := range res.Outputs {
+		e.Outputs = append(e.Outputs, newResultDoc(&res.Outputs[i]))
 	}
-	return v
+	if w := res.Workers; w != nil {
+		e.workersDoc = &workersDoc{len(w.Workers), w.LostWorkers, w.ReplacedWorkers, w.Reissued, w.Copies}
+	}
+	return e
+}
+
+// newResultDoc describes a finished output.
+func newResultDoc(o *apply.OutputResult) resultDoc {
+	d := resultDoc{
+		outputDoc: outputDoc{o.Name, o.Path, o.Format, orEmpty(o.Options), o.Coding, newSizeDocs(o.Overviews)},
+		Bytes:     o.Bytes, Files: orEmpty(o.Files), Bands: []resultBandDoc{}, Saturated: o.Counts.Saturated,
+		NodataCollisions: o.Counts.NodataCollision, Infinite: o.Counts.Inf, Warnings: noteTexts(o.Warnings)}
+	var nodata *pixelValue
+	if o.Nodata != nil {
+		nodata = newPixelValue(o.Nodata.String())
+	}
+	for i, b := range o.Bands {
+		m := b.Moments
+		band := resultBandDoc{bandDoc: bandDoc{i + 1, o.Type.String(), nodata}, Name: b.Name, Pixels: m.Total,
+			ValidPixels: m.Valid, NaNPixels: m.NaN}
+		if m.Valid > 0 {
+			band.Statistics = &statsDoc{newJSONFloat(m.Min), newJSONFloat(m.Max), newJSONFloat(m.Mean),
+				newJSONFloat(m.StdDev()), newJSONFloat(m.ValidPercent()), true}
+		}
+		d.Bands = append(d.Bands, band)
+	}
+	return d
+}
+
+// newErrorEvent describes the error of a run.
+func newErrorEvent(err error) *errorEvent {
+	e := &errorEvent{eventDoc: newEventDoc("error"), Error: errorText(withoutLeftover(err)),
+		Hint: hintText(withoutLeftover(err))}
+	if left := new(outcome.IncompleteError); errors.As(err, &left) {
+		e.Kept = &keptDoc{orEmpty(left.Paths), left.Bytes, blocksDoc{left.Total, max(0, left.Done)}}
+	}
+	return e
 }

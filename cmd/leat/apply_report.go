@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -76,7 +77,8 @@ func addReportOutput(ctx context.Context, r *report.Report, in *stores.Stores, n
 		rb := report.Band{Band: b.Band, Name: b.Name, Histogram: report.StoredHistogram(b.Metadata)}
 		if s := b.Statistics; s != nil {
 			rb.Statistics = &report.Statistics{
-				Min: s.Min, Max: s.Max, Mean: s.Mean, StdDev: s.StdDev, ValidPercent: s.ValidPercent,
+				Min: finite(s.Min), Max: finite(s.Max), Mean: finite(s.Mean), StdDev: finite(s.StdDev),
+				ValidPercent: finite(s.ValidPercent),
 			}
 		}
 		if rb.Histogram == nil {
@@ -89,6 +91,14 @@ func addReportOutput(ctx context.Context, r *report.Report, in *stores.Stores, n
 	if out.Preview, err = preview.New(ctx, src, report.PreviewSide); err != nil {
 		r.Notes = append(r.Notes, fmt.Sprintf("output %s has no quicklook: %v", name, err))
 	}
+}
+
+// finite returns a number that the page can show, or nil.
+func finite(v *jsonFloat) *float64 {
+	if v == nil || math.IsNaN(float64(*v)) || math.IsInf(float64(*v), 0) {
+		return nil
+	}
+	return (*float64)(v)
 }
 
 func reportFacts(facts []fact) []report.Fact {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/apply"
-	"leat/apply/outcome"
 	"leat/internal/terminal"
 	"leat/stores"
 	"leat/timing"
@@ -59,14 +57,7 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.J
 	if err != nil {
 		if f.json {
 			// The error itself goes to people whether or not this can be written.
-			event := map[string]any{"event": "error", "error": errorText(withoutLeftover(err))}
-			if hint := hintText(withoutLeftover(err)); hint != "" {
-				event["hint"] = hint
-			}
-			if left := new(outcome.IncompleteError); errors.As(err, &left) {
-				event["kept"], event["kept_bytes"], event["kept_blocks"] = left.Paths, left.Bytes, left.Done
-			}
-			writeJSON(cmd.OutOrStdout(), event)
+			writeJSON(cmd.OutOrStdout(), newErrorEvent(err))
 		}
 		return err
 	}
@@ -77,7 +68,7 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.J
 	printMessages(people, warningPrefix, warnings)
 	switch {
 	case f.json:
-		if err := stdoutError(writeJSON(cmd.OutOrStdout(), resultEvent(res))); err != nil {
+		if err := stdoutError(writeJSON(cmd.OutOrStdout(), newDoneEvent(res))); err != nil {
 			return afterOutputs{err}
 		}
 	case !f.quiet:
@@ -101,6 +92,7 @@ func runJob(ctx context.Context, job *apply.Job, people io.Writer, rec *timing.R
 	if shown != nil {
 		shown.watch(r)
 	}
+	bar.started(plan)
 	showProgress(r, rec, bar)
 	return r.Wait()
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,9 +23,8 @@ func (f *applyFlags) listUnfinished(cmd *cobra.Command, dirs []string) error {
 		errs = append(errs, err)
 		for _, s := range list {
 			if f.json {
-				err = writeJSON(w, map[string]any{"event": "unfinished", "path": s.Path, "output": s.Output,
-					"blocks": s.Blocks, "total": s.Total,
-					"bytes": s.Bytes, "modified": s.ModTime.UTC().Format(time.RFC3339), "in_use": s.InUse})
+				err = writeJSON(w, unfinishedEvent{newEventDoc("unfinished"), s.Path, s.Output, blocksDoc{s.Total, s.Blocks},
+					s.Bytes, s.ModTime.UTC(), s.InUse})
 			} else {
 				_, err = fmt.Fprintln(w, unfinishedText(s))
 			}

@@ -56,8 +56,8 @@ func TestResumedBlocksDoNotCountForRate(t *testing.T) {
 	p.update(95, 100, 95e6, "")
 	// Five blocks in ten seconds; the time left counts from the first of them, four blocks in nine
 	// seconds.
-	if got := out.String(); !strings.Contains(got, `"blocks":95,`) || !strings.Contains(got,
-		`"pixels_per_s":500000,"eta_s":11.25}`) {
+	if got := out.String(); !strings.Contains(got, `"done_blocks":95,`) || !strings.Contains(got,
+		`"pixels_per_second":500000,"remaining_seconds":11.25}`) {
 		t.Error(got)
 	}
 }

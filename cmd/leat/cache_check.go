@@ -22,27 +22,27 @@ func cacheCheckCommand() *cobra.Command {
 compares the index with its seal. Damage makes the code 1. Programs may use the cache meanwhile; what they are
 writing at that moment counts as dead.`,
 		`  leat cache check samples.cache
-  leat cache check --json samples.cache | jq .bad_slots`,
+  leat cache check --json samples.cache | jq .damaged_slots`,
 		func(cmd *cobra.Command, args []string) error { return checkCache(cmd, args[0], f) })
-	f.addJSON(c, "one JSON object; bad_slots are the first 100 damaged ones")
+	f.addJSON(c, "one JSON object; damaged_slots are the first 100 damaged ones")
 	f.addRemote(c)
 	return c
 }
 
 // checkDoc is what check found, in --json.
 type checkDoc struct {
-	Path       string  `json:"path"`
-	OK         bool    `json:"ok"`
-	Slots      int64   `json:"slots"`
-	Filled     int64   `json:"filled"`
-	Empty      int64   `json:"empty"`
-	Bad        int64   `json:"bad"`
-	BadSlots   []int64 `json:"bad_slots"`
-	DataBytes  int64   `json:"data_bytes"`
-	LiveBytes  int64   `json:"live_bytes"`
-	DeadBytes  int64   `json:"dead_bytes"`
-	Preserved  bool    `json:"preserved"`
-	SealBroken bool    `json:"seal_broken"`
+	Path         string  `json:"path"`
+	OK           bool    `json:"ok"`
+	Slots        int64   `json:"slots"`
+	Entries      int64   `json:"entries"`       // whole ones
+	Empty        int64   `json:"empty_slots"`   // slots without an entry
+	Damaged      int64   `json:"damaged"`       // entries
+	DamagedSlots []int64 `json:"damaged_slots"` // of these, the first 100
+	DataBytes    int64   `json:"data_bytes"`    // of the file after its index
+	LiveBytes    int64   `json:"live_bytes"`    // of these, in use
+	DeadBytes    int64   `json:"dead_bytes"`    // of these, not in use
+	Preserved    bool    `json:"preserved"`
+	SealBroken   bool    `json:"seal_broken"` // the index is not the one that was preserved
 }
 
 func checkCache(cmd *cobra.Command, path string, f *cacheFlags) error {
@@ -81,9 +81,9 @@ func (d *checkDoc) text(w io.Writer) error {
 	}
 	fmt.Fprintln(t, terminal.Name(d.Path))
 	line("slots", "%d", d.Slots)
-	line("filled", "%d, %s of data", d.Filled, units.FormatSize(d.DataBytes))
+	line("filled", "%d, %s of data", d.Entries, units.FormatSize(d.DataBytes))
 	line("empty", "%d", d.Empty)
-	line("damaged", "%d", d.Bad)
+	line("damaged", "%d", d.Damaged)
 	line("dead", "%s", units.FormatSize(d.DeadBytes))
 	switch {
 	case d.SealBroken:
@@ -97,12 +97,12 @@ func (d *checkDoc) text(w io.Writer) error {
 // verdict is the error of a damaged cache.
 func (d *checkDoc) verdict(frozen bool) error {
 	var errs []error
-	if d.Bad > 0 {
+	if d.Damaged > 0 {
 		mend := "the next put into them mends them"
 		if frozen {
 			mend = "readers find them empty; make the cache again to have them"
 		}
-		errs = append(errs, fmt.Errorf("%s: damaged: slot %s; %s", d.Path, slotsText(d.BadSlots, d.Bad), mend))
+		errs = append(errs, fmt.Errorf("%s: damaged: slot %s; %s", d.Path, slotsText(d.DamagedSlots, d.Damaged), mend))
 	}
 	if d.SealBroken {
 		errs = append(errs, fmt.Errorf("%s: its index is not what was preserved: entries may be missing or exchanged; make the cache again", d.Path))

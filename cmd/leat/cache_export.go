@@ -52,12 +52,7 @@ func exportCache(cmd *cobra.Command, from, to string, f *cacheFlags) error {
 		return err
 	}
 	if f.json {
-		return stdoutError(writeJSON(cmd.OutOrStdout(), struct {
-			Path    string `json:"path"`
-			Slots   int64  `json:"slots"`
-			Entries int64  `json:"entries"`
-			Bytes   int64  `json:"bytes"`
-		}{to, info.Slots, entries, st.Size()}))
+		return stdoutError(writeJSON(cmd.OutOrStdout(), writtenDoc{to, info.Slots, entries, st.Size(), nil}))
 	}
 	fmt.Fprintf(people, "%s: %s, %s; pfio preloads it into a cache of length %d\n", terminal.Name(to),
 		entriesText(entries), units.FormatSize(st.Size()), info.Slots)

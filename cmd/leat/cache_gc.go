@@ -37,9 +37,7 @@ func collectCaches(cmd *cobra.Command, dir string, f *cacheFlags) error {
 	for _, path := range removed {
 		var werr error
 		if f.json {
-			werr = writeJSON(cmd.OutOrStdout(), struct {
-				Removed string `json:"removed"`
-			}{path})
+			werr = writeJSON(cmd.OutOrStdout(), removedDoc{"removed", path})
 		} else {
 			_, werr = fmt.Fprintln(cmd.OutOrStdout(), "removed", terminal.Name(path))
 		}

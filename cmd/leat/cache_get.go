@@ -30,6 +30,13 @@ An empty slot is an error.`,
 	return c
 }
 
+// entryDataDoc is an entry with its bytes, in --json.
+type entryDataDoc struct {
+	Slot  int64  `json:"slot"` // counted from 0
+	Bytes int    `json:"bytes"`
+	Data  []byte `json:"data"` // in base64
+}
+
 func getEntry(ctx context.Context, w io.Writer, path string, i int64, f *cacheFlags) (err error) {
 	c, info, err := openCache(path, f)
 	if err != nil {
@@ -41,11 +48,7 @@ func getEntry(ctx context.Context, w io.Writer, path string, i int64, f *cacheFl
 	}
 	err = c.View(i, func(b []byte) error {
 		if f.json {
-			return stdoutError(writeJSON(w, struct {
-				Slot  int64  `json:"slot"`
-				Bytes int    `json:"bytes"`
-				Data  []byte `json:"data"`
-			}{i, len(b), b}))
+			return stdoutError(writeJSON(w, entryDataDoc{i, len(b), b}))
 		}
 		_, err := w.Write(b)
 		return stdoutError(err)

@@ -88,12 +88,7 @@ func importCache(cmd *cobra.Command, from string, n int64, to string, f *cacheFl
 		return err
 	}
 	if f.json {
-		return stdoutError(writeJSON(cmd.OutOrStdout(), struct {
-			Path    string `json:"path"`
-			Slots   int64  `json:"slots"`
-			Entries int64  `json:"entries"`
-			Bytes   int64  `json:"bytes"`
-		}{to, n, done.Entries, done.Bytes}))
+		return stdoutError(writeJSON(cmd.OutOrStdout(), writtenDoc{to, n, done.Entries, done.Bytes, nil}))
 	}
 	fmt.Fprintf(people, "%s: %s in %s, %s, final\n", terminal.Name(to), entriesText(done.Entries),
 		units.Count(n, "slot"), units.FormatSize(done.Bytes))

@@ -41,9 +41,17 @@ where caches without a name are made ($LEAT_CACHE_DIR, else leat below the user'
 			}
 			return listEntries(cmd.Context(), cmd.OutOrStdout(), path, f)
 		})
-	f.addJSON(c, "one JSON object a line: slot, bytes, offset, bad; of a directory, the object of stat --json without counters")
+	f.addJSON(c, "one JSON object a line: slot, bytes, offset_bytes, damaged_entry; of a directory, the object of stat --json without counters")
 	f.addRemote(c)
 	return c
+}
+
+// entryDoc is an entry of a cache in --json.
+type entryDoc struct {
+	Slot    int64 `json:"slot"` // counted from 0
+	Bytes   int64 `json:"bytes"`
+	Offset  int64 `json:"offset_bytes"` // in the file
+	Damaged bool  `json:"damaged_entry"`
 }
 
 // listEntries streams: there may be millions.
@@ -62,12 +70,7 @@ func listEntries(ctx context.Context, w io.Writer, path string, f *cacheFlags) (
 		var err error
 		switch {
 		case f.json:
-			err = writeJSON(out, struct {
-				Slot   int64 `json:"slot"`
-				Bytes  int64 `json:"bytes"`
-				Offset int64 `json:"offset"`
-				Bad    bool  `json:"bad"`
-			}{e.Slot, e.Length, e.Offset, e.Bad})
+			err = writeJSON(out, entryDoc{e.Slot, e.Length, e.Offset, e.Bad})
 		case e.Bad:
 			_, err = fmt.Fprintf(out, "%*d  damaged\n", width, e.Slot)
 		default:

@@ -81,12 +81,7 @@ func preserveCache(cmd *cobra.Command, path, to string, f *cacheFlags) error {
 			units.Plural(dropped, "damaged entry", "damaged entries"))
 	}
 	if f.json {
-		return stdoutError(writeJSON(cmd.OutOrStdout(), struct {
-			Path    string `json:"path"`
-			Entries int64  `json:"entries"`
-			Bytes   int64  `json:"bytes"`
-			Dropped int64  `json:"dropped"`
-		}{to, done.Entries, done.Bytes, dropped}))
+		return stdoutError(writeJSON(cmd.OutOrStdout(), writtenDoc{to, done.Slots, done.Entries, done.Bytes, &dropped}))
 	}
 	fmt.Fprintf(people, "%s: %s, %s, final\n", terminal.Name(to), entriesText(done.Entries), units.FormatSize(done.Bytes))
 	return nil

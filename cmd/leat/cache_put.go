@@ -38,6 +38,14 @@ is damaged is replaced.`,
 	return c
 }
 
+// putDoc is what became of an entry that was put, in --json.
+type putDoc struct {
+	Slot   int64  `json:"slot"`            // counted from 0
+	Stored bool   `json:"stored"`          // false: see why
+	Bytes  *int64 `json:"bytes,omitempty"` // not known where it was refused before it was read
+	Why    string `json:"why,omitempty"`   // filled, frozen, full and so on
+}
+
 func putEntry(cmd *cobra.Command, path string, i int64, from string, f *cacheFlags) (err error) {
 	c, info, err := openCache(path, f)
 	if err != nil {
@@ -68,12 +76,9 @@ func putEntry(cmd *cobra.Command, path string, i int64, from string, f *cacheFla
 		return err
 	}
 	if f.json {
-		answer := map[string]any{"slot": i, "stored": why == ""}
+		answer := putDoc{Slot: i, Stored: why == "", Why: why}
 		if size >= 0 && (info.MaxBytes == 0 || size < info.MaxBytes) {
-			answer["bytes"] = size
-		}
-		if why != "" {
-			answer["why"] = why
+			answer.Bytes = &size
 		}
 		if err := writeJSON(cmd.OutOrStdout(), answer); err != nil {
 			return errors.Join(refused, stdoutError(err))

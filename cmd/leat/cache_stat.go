@@ -20,7 +20,7 @@ func cacheStatCommand() *cobra.Command {
 		`Stat shows the size of a cache, its limit, whether it still takes entries, whether a process has it open, and
 what all processes counted since it was made: entries stored, puts refused and why, damaged entries met.`,
 		`  leat cache stat samples.cache
-  leat cache stat --json samples.cache | jq .counters.bad`,
+  leat cache stat --json samples.cache | jq .counters.damaged_reads`,
 		func(cmd *cobra.Command, args []string) error {
 			d, err := statCache(args[0], f)
 			if err != nil {
@@ -47,35 +47,45 @@ type cacheDoc struct {
 	Entries    int64          `json:"entries"` // that were put; of a preserved one, that it has
 	Bytes      int64          `json:"bytes"`   // of the file that are given out
 	DiskBytes  int64          `json:"disk_bytes"`
-	MaxBytes   *int64         `json:"max_bytes"` // null for no limit
-	Frozen     bool           `json:"frozen"`
+	MaxBytes   *int64         `json:"max_bytes"` // null: no limit
+	Frozen     bool           `json:"frozen"`    // it takes no entries
 	Preserved  bool           `json:"preserved"`
-	Held       bool           `json:"held"`     // a process has it open
-	Leftover   bool           `json:"leftover"` // a hidden name: gc removes it, unless held
-	Durability string         `json:"durability"`
+	Held       bool           `json:"held"`       // a process has it open
+	Leftover   bool           `json:"leftover"`   // a hidden name: gc removes it, unless held
+	Durability string         `json:"durability"` // none, batch or each
 	Modified   time.Time      `json:"modified"`
-	Counters   *cacheCounters `json:"counters"`
+	Counters   *cacheCounters `json:"counters"` // null: can't be read, or not asked for
 	problem    error          // why there are no counters
 }
 
+// cacheCounters is what all processes counted since a cache was made.
 type cacheCounters struct {
-	Stored    int64 `json:"stored"`
-	Filled    int64 `json:"filled"`
-	Lost      int64 `json:"lost"`
-	Refused   int64 `json:"refused"`
-	Full      int64 `json:"full"`
-	NoSpace   int64 `json:"no_space"`
-	Bad       int64 `json:"bad"`
-	Repaired  int64 `json:"repaired"`
-	Faults    int64 `json:"faults"`
+	Stored    int64 `json:"stored_puts"`
+	Filled    int64 `json:"refused_filled_puts"`   // the slot has an entry
+	Lost      int64 `json:"refused_lost_puts"`     // another process was faster
+	Refused   int64 `json:"refused_frozen_puts"`   // the cache is frozen
+	Full      int64 `json:"refused_full_puts"`     // the limit is reached
+	NoSpace   int64 `json:"refused_no_space_puts"` // the disk is full
+	Bad       int64 `json:"damaged_reads"`
+	Repaired  int64 `json:"repaired_entries"`
+	Faults    int64 `json:"faults"` // reads of a mapping that failed
 	DeadBytes int64 `json:"dead_bytes"`
+}
+
+// writtenDoc is a cache or a file of pfio that was written, in --json.
+type writtenDoc struct {
+	Path    string `json:"path"`
+	Slots   int64  `json:"slots"`
+	Entries int64  `json:"entries"`
+	Bytes   int64  `json:"bytes"`                     // of the file
+	Dropped *int64 `json:"dropped_entries,omitempty"` // by preserve: damaged ones, which became empty slots
 }
 
 func newCacheDoc(i cache.Info) *cacheDoc {
 	d := &cacheDoc{
 		Path: i.Path, UUID: i.UUID, Slots: i.Slots, Entries: i.Entries, Bytes: i.Bytes, DiskBytes: i.DiskBytes,
 		Frozen: i.Frozen, Preserved: i.Preserved,
-		Held: i.Held, Leftover: i.Leftover, Durability: durabilityText(i.Durable), Modified: i.Modified,
+		Held: i.Held, Leftover: i.Leftover, Durability: durabilityText(i.Durable), Modified: i.Modified.UTC(),
 	}
 	if i.MaxBytes > 0 {
 		d.MaxBytes = &i.MaxBytes

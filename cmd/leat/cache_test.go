@@ -81,7 +81,7 @@ func TestPutOfLargeEntryUsesLittleMemory(t *testing.T) {
 		if in == nil {
 			args = append(args, "large")
 		}
-		if used := maxRSS(t, dir, in, args...); used <= 0 || used > 100<<20 {
+		if used := maxRSS(t, dir, in, args...); used <= 0 || used > 128<<20 {
 			t.Errorf("input %d of %d MiB: %d MiB of memory", i, size>>20, used>>20)
 		}
 	}

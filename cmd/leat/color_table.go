@@ -89,8 +89,8 @@ func setColorTable(o *apply.Output, t *colortable.Table) {
 			nodata = int(b.Nodata.Float64())
 		}
 		low, high := 0.0, 0.0 // without a valid pixel, no colour is seen
-		if s := storedStats(b.Metadata); s != nil && s.Min != nil && s.Max != nil {
-			low, high = *s.Min, *s.Max
+		if s := storedStats(b.Metadata); s != nil && finite(s.Min) != nil && finite(s.Max) != nil {
+			low, high = *finite(s.Min), *finite(s.Max)
 		}
 		p := t.Palette(n, nodata, low, high)
 		b.Colors = p.Colors

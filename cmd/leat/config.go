@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -69,21 +68,21 @@ func configPathCommand() *cobra.Command {
 
 // shownConfig is what leat config show --json prints.
 type shownConfig struct {
-	File      string          `json:"file,omitempty"`
+	File      string          `json:"file,omitempty"` // without a home directory there is none
 	Exists    bool            `json:"exists"`
 	Profile   string          `json:"profile,omitempty"`
-	ProfileBy string          `json:"profile_by,omitempty"`
+	ProfileBy string          `json:"profile_by,omitempty"` // the option or variable that selects it
 	Settings  []shownSetting  `json:"settings"`
 	Variables []shownVariable `json:"variables"`
 }
 
-// shownSetting is the value of a setting. Where is an option, a variable or FILE:LINE.
+// shownSetting is the value of a setting.
 type shownSetting struct {
-	Name     string `json:"name"`
-	Variable string `json:"variable"`
-	Value    string `json:"value"`
-	Source   string `json:"source"`
-	Where    string `json:"where,omitempty"`
+	Name     string `json:"name"`            // of the option
+	Variable string `json:"variable"`        // of the environment
+	Value    string `json:"value"`           // empty: leat chooses
+	Source   string `json:"source"`          // option, environment, file or default
+	Where    string `json:"where,omitempty"` // an option, a variable or FILE:LINE
 }
 
 // shownVariable is a variable that is set and has no option.
@@ -130,12 +129,7 @@ or the default (- where leat chooses one itself). It takes the options of leat a
 			printLine(cmd.ErrOrStderr(), warningPrefix, name)
 		}
 		if asJSON {
-			text, err := json.Marshal(doc)
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", text)
-			return stdoutError(err)
+			return stdoutError(writeJSON(cmd.OutOrStdout(), doc))
 		}
 		return stdoutError(doc.print(cmd.OutOrStdout()))
 	}

@@ -120,7 +120,7 @@ func TestGoldenResume(t *testing.T) {
 		if got := hashFiles(t, dir); got != readGoldenHashes(t)[job.name] {
 			t.Fatalf("the resumed output has sha256 %s", got)
 		}
-		if strings.Contains(said, `"resumed":`) && !strings.Contains(said, `"resumed":0`) {
+		if strings.Contains(said, `"resumed_blocks":`) && !strings.Contains(said, `"resumed_blocks":0,`) {
 			return
 		}
 	}

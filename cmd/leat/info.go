@@ -101,6 +101,7 @@ func runInfo(ctx context.Context, w io.Writer, in *stores.Stores, paths []string
 // infoText is what info shows of a file.
 type infoText interface{ text(w io.Writer) error }
 
+// infoFailure is a file that could not be described, in --json.
 type infoFailure struct {
 	Path  string `json:"path"`
 	Error string `json:"error"`

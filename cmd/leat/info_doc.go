@@ -8,54 +8,43 @@ import (
 	"leat/raster"
 )
 
-// infoDoc is what leat info --json says of a file. Names stay; new ones may come.
+// infoDoc is what leat info --json says of a raster.
 type infoDoc struct {
-	Path         string                       `json:"path"`
-	Driver       string                       `json:"driver"`
-	Bytes        int64                        `json:"bytes"` // 0: not known
-	Width        int                          `json:"width"`
-	Height       int                          `json:"height"`
-	CRS          *infoCRS                     `json:"crs"`       // null: none
-	Transform    *[6]float64                  `json:"transform"` // GDAL's order; null: not georeferenced
-	PixelSize    *[2]float64                  `json:"pixel_size"`
-	Bounds       *infoBounds                  `json:"bounds"`
-	PixelIsPoint bool                         `json:"pixel_is_point"`
-	GCPs         *infoGCPs                    `json:"gcps,omitempty"` // RPCs are items of the domain RPC
-	Layout       infoLayout                   `json:"layout"`
-	Overviews    []infoSize                   `json:"overviews"`
-	Mask         string                       `json:"mask"` // "none", "alpha", "mask"
-	COG          bool                         `json:"cog"`
-	COGFault     string                       `json:"cog_fault,omitempty"`
-	Readable     bool                         `json:"readable"`
-	Unreadable   string                       `json:"unreadable,omitempty"`
-	Bands        []infoBand                   `json:"bands"`
-	Metadata     map[string]string            `json:"metadata,omitempty"`
-	Domains      map[string]map[string]string `json:"domains,omitempty"`
-	Warnings     []string                     `json:"warnings"`
-	Files        []string                     `json:"files,omitempty"` // that a raster consists of which GDAL reads
-	Subdatasets  []infoSubdataset             `json:"subdatasets,omitempty"`
+	Path        string                       `json:"path"`
+	Format      string                       `json:"format"` // as --format takes it, such as GTiff
+	Bytes       *int64                       `json:"bytes"`  // of the file; null: not known
+	gridDoc     `json:"grid"`                // of its pixels
+	GCPs        *infoGCPs                    `json:"gcps,omitempty"` // ground control points
+	Layout      infoLayout                   `json:"layout"`         // how the pixels are stored
+	Overviews   []sizeDoc                    `json:"overviews"`
+	Mask        string                       `json:"mask"` // none, alpha (a band) or mask (a mask of its own)
+	COG         bool                         `json:"cog"`  // it is a cloud-optimised GeoTIFF
+	COGFault    string                       `json:"cog_fault,omitempty"`
+	Readable    bool                         `json:"readable"` // leat can decode its pixels
+	Unreadable  string                       `json:"unreadable,omitempty"`
+	Bands       []infoBand                   `json:"bands"`
+	Metadata    map[string]string            `json:"metadata,omitempty"`
+	Domains     map[string]map[string]string `json:"domains,omitempty"` // other metadata; RPCs are in RPC
+	Warnings    []string                     `json:"warnings"`
+	Files       []string                     `json:"files,omitempty"` // that a raster consists of which GDAL reads
+	Subdatasets []infoSubdataset             `json:"subdatasets,omitempty"`
 }
 
-type infoCRS struct {
-	Code string `json:"code,omitempty"`
-	Name string `json:"name,omitempty"`
-	WKT  string `json:"wkt,omitempty"`
-	text string
-}
-
+// infoGCPs is the ground control points of a raster.
 type infoGCPs struct {
-	CRS    *infoCRS  `json:"crs"` // null: none
+	CRS    *crsDoc   `json:"crs"` // null: none
 	Points []infoGCP `json:"points"`
 }
 
+// infoGCP is a ground control point.
 type infoGCP struct {
-	ID    string  `json:"id,omitempty"`
-	Info  string  `json:"info,omitempty"`
-	Pixel float64 `json:"pixel"` // column
-	Line  float64 `json:"line"`
-	X     float64 `json:"x"`
-	Y     float64 `json:"y"`
-	Z     float64 `json:"z"`
+	ID    string    `json:"id,omitempty"`
+	Info  string    `json:"info,omitempty"`
+	Pixel jsonFloat `json:"pixel"` // column, from 0 at the left edge
+	Line  jsonFloat `json:"line"`  // row, from 0 at the upper edge
+	X     jsonFloat `json:"x"`
+	Y     jsonFloat `json:"y"`
+	Z     jsonFloat `json:"z"`
 }
 
 // newInfoGCPs describes ground control points, nil for none.
@@ -63,79 +52,41 @@ func newInfoGCPs(g *raster.GCPs) *infoGCPs {
 	if g == nil {
 		return nil
 	}
-	d := &infoGCPs{CRS: newInfoCRS(g.CRS), Points: make([]infoGCP, len(g.Points))}
+	d := &infoGCPs{CRS: newCRSDoc(g.CRS), Points: make([]infoGCP, len(g.Points))}
 	for i, p := range g.Points {
-		d.Points[i] = infoGCP(p)
+		d.Points[i] = infoGCP{p.ID, p.Info, jsonFloat(p.Pixel), jsonFloat(p.Line), jsonFloat(p.X), jsonFloat(p.Y),
+			jsonFloat(p.Z)}
 	}
 	return d
 }
 
-// newInfoCRS describes a system, nil for none.
-func newInfoCRS(c raster.CRS) *infoCRS {
-	if c.IsZero() {
-		return nil
-	}
-	return &infoCRS{c.Code, c.Name, c.WKT, c.String()}
-}
-
-type infoBounds struct {
-	MinX float64 `json:"min_x"`
-	MinY float64 `json:"min_y"`
-	MaxX float64 `json:"max_x"`
-	MaxY float64 `json:"max_y"`
-}
-
+// infoLayout is how the pixels of a raster are stored.
 type infoLayout struct {
-	TileWidth   int     `json:"tile_width"`
-	TileHeight  int     `json:"tile_height"`
-	Tiled       bool    `json:"tiled"` // false: strips
-	Interleave  string  `json:"interleave"`
-	Compression string  `json:"compression"` // "unknown": GDAL does not tell
-	Predictor   int     `json:"predictor"`
-	ByteOrder   string  `json:"byte_order"`
-	BigTIFF     bool    `json:"bigtiff"`
-	RawBytes    int64   `json:"raw_bytes"` // pixels at full resolution, not compressed
-	Ratio       float64 `json:"ratio"`     // of raw_bytes, overviews included, to the file
+	tileDoc
+	Tiled       bool      `json:"tiled"`       // false: strips
+	Interleave  string    `json:"interleave"`  // band or pixel
+	Compression string    `json:"compression"` // unknown: GDAL does not say
+	Predictor   int       `json:"predictor"`   // 1: none
+	ByteOrder   string    `json:"byte_order"`  // little or big
+	BigTIFF     bool      `json:"bigtiff"`
+	Ratio       jsonFloat `json:"ratio"` // of the pixels, overviews included, to the file; 0: not known
 }
 
-type infoSize struct {
-	Width  int `json:"width"`
-	Height int `json:"height"`
-}
-
+// infoBand is a band of a raster.
 type infoBand struct {
-	Band       int               `json:"band"`
-	Type       string            `json:"type"`
-	Stored     string            `json:"stored,omitempty"` // where it differs from type
+	bandDoc
 	Name       string            `json:"name,omitempty"`
-	Color      string            `json:"color"`
-	Nodata     *string           `json:"nodata"` // as text, so that it is exact; null: none
-	Scale      float64           `json:"scale"`
-	Offset     float64           `json:"offset"`
+	Stored     string            `json:"stored_type,omitempty"` // the type in the file, where that is another
+	Color      string            `json:"color"`                 // gray, red, alpha and so on; undefined
+	Scale      jsonFloat         `json:"scale"`                 // value = pixel * scale + offset
+	Offset     jsonFloat         `json:"offset"`
 	Unit       string            `json:"unit,omitempty"`
 	Colors     int               `json:"color_table_entries,omitempty"`
-	Statistics *infoStats        `json:"statistics"` // null: the file holds none
+	Statistics *statsDoc         `json:"statistics"` // null: the file holds none
 	Metadata   map[string]string `json:"metadata,omitempty"`
 	Histogram  *infoHistogram    `json:"histogram,omitempty"`
 	Table      *infoTable        `json:"attribute_table,omitempty"`
 	Categories []string          `json:"categories,omitempty"` // names of the values 0, 1, 2 and so on
-}
-
-// infoStats are null where the file does not say, or where a value is not finite.
-type infoStats struct {
-	Min          *float64 `json:"min"`
-	Max          *float64 `json:"max"`
-	Mean         *float64 `json:"mean"`
-	StdDev       *float64 `json:"std_dev"`
-	ValidPercent *float64 `json:"valid_percent"`
-	Computed     bool     `json:"computed"` // from the pixels just now, not found in the file
-}
-
-func finite(v float64) *float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil
-	}
-	return &v
 }
 
 // newInfoDoc describes an open raster. The file at its path is looked at once more for its layout.
@@ -143,42 +94,34 @@ func newInfoDoc(src raster.Source) *infoDoc {
 	info := src.Info()
 	g := info.Grid
 	d := &infoDoc{
-		Path: info.Path, Driver: info.Driver, Bytes: info.FileBytes, Width: g.Width, Height: g.Height,
-		PixelIsPoint: g.PixelIsPoint, Mask: info.Mask.String(), Readable: true,
-		Layout: infoLayout{TileWidth: info.TileWidth, TileHeight: info.TileHeight, Tiled: info.TileWidth != g.Width,
-			Interleave: info.Interleave, Compression: info.Compression, Predictor: info.Predictor,
-			ByteOrder: info.ByteOrder, BigTIFF: info.BigTIFF},
-		Overviews: []infoSize{}, Metadata: info.Metadata, Domains: info.Domains, Warnings: []string{},
+		Path: info.Path, Format: info.Driver, gridDoc: newGridDoc(g), Mask: info.Mask.String(), Readable: true,
+		Layout: infoLayout{tileDoc: tileDoc{TileWidth: info.TileWidth, TileHeight: info.TileHeight},
+			Tiled: info.TileWidth != g.Width, Interleave: info.Interleave, Compression: info.Compression,
+			Predictor: info.Predictor, ByteOrder: info.ByteOrder, BigTIFF: info.BigTIFF},
+		Overviews: newSizeDocs(info.Overviews), GCPs: newInfoGCPs(g.GCPs), Metadata: info.Metadata,
+		Domains: info.Domains, Warnings: []string{},
 	}
-	d.CRS, d.GCPs = newInfoCRS(g.CRS), newInfoGCPs(g.GCPs)
-	minX, minY, maxX, maxY := g.Bounds()
-	// JSON has no other numbers
-	if edges := (raster.Transform{minX, minY, maxX, maxY}); g.HasTransform && g.Transform.Finite() && edges.Finite() {
-		t := [6]float64(g.Transform)
-		d.Transform = &t
-		d.PixelSize = &[2]float64{math.Hypot(t[1], t[4]), math.Hypot(t[2], t[5])}
-		d.Bounds = &infoBounds{minX, minY, maxX, maxY}
+	if info.FileBytes > 0 {
+		d.Bytes = &info.FileBytes
 	}
 	pixels := float64(g.Width) * float64(g.Height)
 	for _, o := range info.Overviews {
-		d.Overviews = append(d.Overviews, infoSize{o.Width, o.Height})
 		pixels += float64(float64(o.Width) * float64(o.Height))
 	}
 	var pixelBytes int64
 	for i, b := range info.Bands {
 		pixelBytes += int64(b.Type.Size())
-		band := infoBand{Band: i + 1, Type: b.Type.String(), Stored: b.Stored, Name: b.Name, Color: string(b.Color),
-			Scale: b.Scale, Offset: b.Offset, Unit: b.Unit, Colors: len(b.Colors), Statistics: storedStats(b.Metadata),
-			Metadata: b.Metadata}
+		band := infoBand{bandDoc: bandDoc{Band: i + 1, Type: b.Type.String()}, Name: b.Name, Stored: b.Stored,
+			Color: string(b.Color), Scale: jsonFloat(b.Scale), Offset: jsonFloat(b.Offset), Unit: b.Unit,
+			Colors: len(b.Colors), Statistics: storedStats(b.Metadata), Metadata: b.Metadata}
 		if b.Nodata != nil {
-			s := b.Nodata.String()
-			band.Nodata = &s
+			band.Nodata = newPixelValue(b.Nodata.String())
 		}
 		d.Bands = append(d.Bands, band)
 	}
 	d.Layout.RawBytes = int64(g.Width) * int64(g.Height) * pixelBytes
 	if info.FileBytes > 0 {
-		d.Layout.Ratio = math.Round(100*pixels*float64(pixelBytes)/float64(info.FileBytes)) / 100
+		d.Layout.Ratio = jsonFloat(math.Round(100*pixels*float64(pixelBytes)/float64(info.FileBytes)) / 100)
 	}
 	if r, ok := src.(raster.Decodable); ok {
 		if err := r.CheckReadable(); err != nil {
@@ -239,15 +182,15 @@ func (d *infoDoc) warn(info *raster.Info) {
 }
 
 // storedStats reads GDAL's statistics items; nil when there are none.
-func storedStats(m map[string]string) *infoStats {
-	var s infoStats
+func storedStats(m map[string]string) *statsDoc {
+	var s statsDoc
 	found := false
-	for key, to := range map[string]**float64{
+	for key, to := range map[string]**jsonFloat{
 		"STATISTICS_MINIMUM": &s.Min, "STATISTICS_MAXIMUM": &s.Max, "STATISTICS_MEAN": &s.Mean,
 		"STATISTICS_STDDEV": &s.StdDev, "STATISTICS_VALID_PERCENT": &s.ValidPercent,
 	} {
 		if v, err := strconv.ParseFloat(m[key], 64); err == nil {
-			*to = finite(v)
+			*to = newJSONFloat(v)
 			found = true
 		}
 	}

@@ -13,22 +13,22 @@ import (
 
 // formatDoc is what leat info --formats --json says of a format of GDAL's.
 type formatDoc struct {
-	Name        string            `json:"name"` // that --format takes
+	Name        string            `json:"name"` // as --format takes it
 	Description string            `json:"description"`
 	Read        bool              `json:"read"`
 	Write       bool              `json:"write"`
 	Extensions  []string          `json:"extensions"`
-	Types       []string          `json:"types"` // of pixels that can be written; empty: it does not say
-	Options     []formatOptionDoc `json:"options"`
+	Types       []string          `json:"types"`   // of pixels that can be written; empty: it does not say
+	Options     []formatOptionDoc `json:"options"` // that --co takes
 }
 
 // formatOptionDoc is a creation option, --co NAME=VALUE.
 type formatOptionDoc struct {
 	Name        string   `json:"name"`
-	Type        string   `json:"type"`
+	Type        string   `json:"type"` // as GDAL names it, such as int or string-select
 	Values      []string `json:"values,omitempty"`
-	Min         string   `json:"min,omitempty"`
-	Max         string   `json:"max,omitempty"`
+	Lowest      string   `json:"lowest,omitempty"`  // of numbers
+	Highest     string   `json:"highest,omitempty"` // of numbers
 	Default     string   `json:"default,omitempty"`
 	Description string   `json:"description,omitempty"`
 }
@@ -128,12 +128,12 @@ func formatText(w io.Writer, d *gdal.Driver) error {
 				text = strings.Join(o.Values, ", ")
 			}
 			switch {
-			case o.Min != "" && o.Max != "":
-				text += " from " + o.Min + " to " + o.Max
-			case o.Min != "":
-				text += " of at least " + o.Min
-			case o.Max != "":
-				text += " of at most " + o.Max
+			case o.Lowest != "" && o.Highest != "":
+				text += " from " + o.Lowest + " to " + o.Highest
+			case o.Lowest != "":
+				text += " of at least " + o.Lowest
+			case o.Highest != "":
+				text += " of at most " + o.Highest
 			}
 			if o.Default != "" {
 				text += " (default " + o.Default + ")"

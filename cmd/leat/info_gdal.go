@@ -20,9 +20,9 @@ import (
 
 // infoHistogram is a histogram that the file holds; bins are equally wide.
 type infoHistogram struct {
-	Min    float64   `json:"min"`
-	Max    float64   `json:"max"`
-	Counts []float64 `json:"counts"`
+	Min    jsonFloat   `json:"min"`    // lower edge of the first bin
+	Max    jsonFloat   `json:"max"`    // upper edge of the last bin
+	Counts []jsonFloat `json:"counts"` // pixels of each bin
 }
 
 // infoTable is a raster attribute table: what is said about values of a band.
@@ -31,10 +31,11 @@ type infoTable struct {
 	Columns []infoColumn `json:"columns"`
 }
 
+// infoColumn is a column of an attribute table.
 type infoColumn struct {
-	Name   string `json:"name"`
-	Usage  string `json:"usage"`  // "value", "name", "count", "red", ... or "generic"
-	Values any    `json:"values"` // numbers or texts, one for each row; numbers that are not finite are null
+	Name  string `json:"name"`
+	Usage string `json:"usage"` // value, name, count, red and so on, or generic
+	Cells any    `json:"cells"` // numbers or texts, one for each row
 }
 
 // infoSubdataset is one of several rasters in a file.
@@ -61,7 +62,7 @@ func (d *infoDoc) tables(src raster.Source) {
 	} else {
 		for i := range d.Bands {
 			if h := report.StoredHistogram(d.Bands[i].Metadata); h != nil {
-				d.Bands[i].Histogram = &infoHistogram{h.Lo, h.Hi, h.Counts}
+				d.Bands[i].Histogram = &infoHistogram{jsonFloat(h.Lo), jsonFloat(h.Hi), jsonFloats(h.Counts)}
 			}
 		}
 		if _, err := os.Stat(d.Path + ".aux.xml"); err != nil || gdal.Available() != nil {
@@ -80,9 +81,9 @@ func (d *infoDoc) tables(src raster.Source) {
 		h, err := f.Histogram(b.Band)
 		note(err)
 		if h != nil {
-			b.Histogram = &infoHistogram{Min: h.Lowest, Max: h.Highest}
+			b.Histogram = &infoHistogram{Min: jsonFloat(h.Lowest), Max: jsonFloat(h.Highest)}
 			for _, n := range h.Counts {
-				b.Histogram.Counts = append(b.Histogram.Counts, float64(n))
+				b.Histogram.Counts = append(b.Histogram.Counts, jsonFloat(n))
 			}
 		}
 		t, err := f.AttributeTable(b.Band)
@@ -95,21 +96,26 @@ func (d *infoDoc) tables(src raster.Source) {
 	}
 }
 
+// jsonFloats converts numbers for --json.
+func jsonFloats(values []float64) []jsonFloat {
+	list := []jsonFloat{}
+	for _, v := range values {
+		list = append(list, jsonFloat(v))
+	}
+	return list
+}
+
 func newInfoTable(t *gdal.AttributeTable) *infoTable {
 	d := &infoTable{}
 	for _, c := range t.Columns {
 		col := infoColumn{Name: c.Name, Usage: c.Usage}
 		switch {
 		case c.Ints != nil:
-			col.Values, d.Rows = c.Ints, len(c.Ints)
+			col.Cells, d.Rows = c.Ints, len(c.Ints)
 		case c.Floats != nil:
-			var list []*float64
-			for _, v := range c.Floats {
-				list = append(list, finite(v))
-			}
-			col.Values, d.Rows = list, len(list)
+			col.Cells, d.Rows = jsonFloats(c.Floats), len(c.Floats)
 		default:
-			col.Values, d.Rows = orEmpty(c.Texts), max(d.Rows, len(c.Texts))
+			col.Cells, d.Rows = orEmpty(c.Texts), max(d.Rows, len(c.Texts))
 		}
 		d.Columns = append(d.Columns, col)
 	}
@@ -144,14 +150,11 @@ func (t *infoTable) lines() []string {
 }
 
 func (c *infoColumn) cell(r int) string {
-	switch v := c.Values.(type) {
+	switch v := c.Cells.(type) {
 	case []int32:
 		return strconv.Itoa(int(v[r]))
-	case []*float64:
-		if v[r] == nil {
-			return "-"
-		}
-		return strconv.FormatFloat(*v[r], 'g', -1, 64)
+	case []jsonFloat:
+		return strconv.FormatFloat(float64(v[r]), 'g', -1, 64)
 	case []string:
 		return oneLine(v[r])
 	}
@@ -182,16 +185,17 @@ func (b *infoBand) extras() []string {
 // own.
 type infoContainer struct {
 	Path        string            `json:"path"`
-	Driver      string            `json:"driver"`
-	Bytes       int64             `json:"bytes"`
+	Format      string            `json:"format"` // as --format takes it
+	Bytes       *int64            `json:"bytes"`  // of the file; null: not known
 	Subdatasets []infoSubdataset  `json:"subdatasets"`
 	Metadata    map[string]string `json:"metadata,omitempty"`
 }
 
 func newInfoContainer(e *gdal.SubdatasetsError) *infoContainer {
-	d := &infoContainer{Path: e.Path, Driver: e.Driver, Metadata: e.Metadata}
+	d := &infoContainer{Path: e.Path, Format: e.Driver, Metadata: e.Metadata}
 	if st, err := os.Stat(e.Path); err == nil && st.Mode().IsRegular() {
-		d.Bytes = st.Size()
+		size := st.Size()
+		d.Bytes = &size
 	}
 	for _, s := range e.Subdatasets {
 		d.Subdatasets = append(d.Subdatasets, infoSubdataset{s.Name, s.Description})
@@ -203,7 +207,7 @@ func (d *infoContainer) text(w io.Writer) error {
 	var b strings.Builder
 	line := func(label, value string) { fmt.Fprintf(&b, "  %-11s %s\n", terminal.Text(label), terminal.Text(value)) }
 	fmt.Fprintln(&b, terminal.Name(d.Path))
-	line("file", fileText(d.Driver, d.Bytes))
+	line("file", fileText(d.Format, d.Bytes))
 	subdatasetLines(line, d.Subdatasets)
 	for _, k := range sortedNames(d.Metadata) {
 		line(k, oneLine(d.Metadata[k]))

@@ -10,9 +10,9 @@ import (
 )
 
 // computeStats reads every pixel once; nil for bands of complex pixels or without a valid one.
-func computeStats(ctx context.Context, src raster.Source) ([]*infoStats, error) {
+func computeStats(ctx context.Context, src raster.Source) ([]*statsDoc, error) {
 	info := src.Info()
-	all := make([]*infoStats, len(info.Bands))
+	all := make([]*statsDoc, len(info.Bands))
 	for i, b := range info.Bands {
 		m, err := bandMoments(ctx, src, i+1)
 		if err != nil {
@@ -21,8 +21,8 @@ func computeStats(ctx context.Context, src raster.Source) ([]*infoStats, error) 
 		if m.Valid == 0 || b.Type.IsComplex() {
 			continue
 		}
-		all[i] = &infoStats{Min: finite(m.Min), Max: finite(m.Max), Mean: finite(m.Mean), StdDev: finite(m.StdDev()),
-			ValidPercent: finite(m.ValidPercent()), Computed: true}
+		all[i] = &statsDoc{Min: newJSONFloat(m.Min), Max: newJSONFloat(m.Max), Mean: newJSONFloat(m.Mean),
+			StdDev: newJSONFloat(m.StdDev()), ValidPercent: newJSONFloat(m.ValidPercent()), Computed: true}
 	}
 	return all, nil
 }

@@ -104,7 +104,7 @@ func TestInfoContinuesAfterUnreadableFile(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
 	if len(lines) != 2 || !strings.HasPrefix(lines[0], `{"path":"`+bad+`","error":`) || !strings.Contains(lines[1],
-		`"driver":"GTiff"`) {
+		`"format":"GTiff"`) {
 		t.Errorf("output %s", b.String())
 	}
 }
@@ -124,7 +124,9 @@ func TestComputedStatisticsEqualGDALs(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := d.Bands[c.band-1].Statistics
-		near := func(got *float64, want, by float64) bool { return got != nil && *got-want <= by && want-*got <= by }
+		near := func(got *jsonFloat, want, by float64) bool {
+			return got != nil && math.Abs(float64(*got)-want) <= by
+		}
 		if !near(s.Min, c.min, 0) || !near(s.Max, c.max, 0) || !near(s.Mean, c.mean, 1e-9) || !near(s.StdDev, c.std,
 			1e-9) || !near(s.ValidPercent, c.valid_, .005) || !s.Computed {
 			t.Errorf("%s: %s", c.file, d.Bands[c.band-1].line())

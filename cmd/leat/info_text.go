@@ -20,7 +20,7 @@ func (d *infoDoc) facts() []fact {
 		f = append(f, fact{label, fmt.Sprintf(format, args...)})
 	}
 	add("size", "%d x %d pixels, %s", d.Width, d.Height, d.bandsText())
-	format := d.Driver
+	format := d.Format
 	if format == "GTiff" {
 		format = "GeoTIFF"
 	}
@@ -48,7 +48,7 @@ func (d *infoDoc) facts() []fact {
 		} else if d.PixelIsPoint {
 			note = " (edges; the file names centres of pixels)"
 		}
-		add("bounds", "x %.12g to %.12g, y %.12g to %.12g%s", b.MinX, b.MaxX, b.MinY, b.MaxY, note)
+		add("bounds", "x %.12g to %.12g, y %.12g to %.12g%s", b[0], b[2], b[1], b[3], note)
 	}
 	add("stored", "%s", d.storedText())
 	if len(d.Overviews) == 0 {
@@ -64,7 +64,7 @@ func (d *infoDoc) facts() []fact {
 	if d.Mask != "none" {
 		add("mask", "%s", map[string]string{"alpha": "an alpha band", "mask": "a mask of its own"}[d.Mask])
 	}
-	if d.Driver == "GTiff" {
+	if d.Format == "GTiff" {
 		if d.COG {
 			add("cog", "yes")
 		} else {
@@ -75,11 +75,11 @@ func (d *infoDoc) facts() []fact {
 }
 
 // fileText returns a format and the size of the file, which is unknown in archives.
-func fileText(format string, bytes int64) string {
-	if bytes == 0 {
+func fileText(format string, bytes *int64) string {
+	if bytes == nil {
 		return format
 	}
-	return format + ", " + units.FormatSize(bytes)
+	return format + ", " + units.FormatSize(*bytes)
 }
 
 func (d *infoDoc) bandsText() string {
@@ -102,9 +102,9 @@ func (d *infoDoc) storedText() string {
 	l := d.Layout
 	var s string
 	switch {
-	case d.Driver == "npy":
+	case d.Format == "npy":
 		s = "one array"
-	case d.Driver != "GTiff" && l.TileWidth >= d.Width && l.TileHeight == 1:
+	case d.Format != "GTiff" && l.TileWidth >= d.Width && l.TileHeight == 1:
 		s = "rows"
 	case l.Tiled:
 		s = fmt.Sprintf("tiles of %d x %d", l.TileWidth, l.TileHeight)
@@ -144,7 +144,7 @@ func (d *infoDoc) nodataText() string {
 		if b.Nodata == nil {
 			all = append(all, "none")
 		} else {
-			all = append(all, *b.Nodata)
+			all = append(all, string(*b.Nodata))
 		}
 	}
 	if one := slices.Compact(slices.Clone(all)); len(one) == 1 {
@@ -175,7 +175,7 @@ func (b *infoBand) line() string {
 		var n []string
 		for _, v := range []struct {
 			name string
-			v    *float64
+			v    *jsonFloat
 		}{{"min", s.Min}, {"max", s.Max}, {"mean", s.Mean}, {"std dev", s.StdDev}} {
 			if v.v != nil {
 				n = append(n, fmt.Sprintf("%s %.6g", v.name, *v.v))

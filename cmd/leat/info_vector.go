@@ -13,26 +13,28 @@ import (
 	"leat/objstore"
 )
 
-// vectorDoc describes a file of vectors, as --json shows it.
+// vectorDoc is what leat info --json says of a file of vectors.
 type vectorDoc struct {
 	Path   string           `json:"path"`
 	Layers []vectorLayerDoc `json:"layers"`
 }
 
+// vectorLayerDoc is a layer of vectors.
 type vectorLayerDoc struct {
 	Name       string               `json:"name"`
-	Geometry   string               `json:"geometry"`
-	CRS        string               `json:"crs"`
-	Features   *int64               `json:"features"` // null where that is not known without reading all
-	Extent     *[4]float64          `json:"extent"`   // smallest x and y, largest x and y
+	Geometry   string               `json:"geometry"` // as OGR names it; None: a table of attributes alone
+	CRS        *crsDoc              `json:"crs"`      // null: none
+	Features   *int64               `json:"features"` // null: not known without reading all
+	Bounds     *[4]jsonFloat        `json:"bounds"`   // smallest x and y, largest x and y
 	Attributes []vectorAttributeDoc `json:"attributes"`
-	Command    string               `json:"command"` // that burns the layer; "" of one without geometries
+	Command    string               `json:"command"` // that burns the layer; empty: it has no geometries
 }
 
+// vectorAttributeDoc is an attribute of the features of a layer.
 type vectorAttributeDoc struct {
-	Name string `json:"name"`
-	Type string `json:"type"`
-	Burn bool   `json:"number"` // it can be burned
+	Name     string `json:"name"`
+	Type     string `json:"type"`     // as OGR names it
+	Burnable bool   `json:"burnable"` // --burn takes it: it holds numbers
 }
 
 // vectorsOf describes a file that is no raster; nil where it is none of vectors either.
@@ -46,8 +48,11 @@ func vectorsOf(path string) *vectorDoc {
 	}
 	d := &vectorDoc{Path: path}
 	for _, l := range layers {
-		doc := vectorLayerDoc{Name: l.Name, Geometry: l.Geometry, CRS: l.CRS.String(), Extent: l.Extent,
+		doc := vectorLayerDoc{Name: l.Name, Geometry: l.Geometry, CRS: newCRSDoc(l.CRS),
 			Attributes: []vectorAttributeDoc{}}
+		if e := l.Extent; e != nil {
+			doc.Bounds = &[4]jsonFloat{jsonFloat(e[0]), jsonFloat(e[1]), jsonFloat(e[2]), jsonFloat(e[3])}
+		}
 		if l.Features >= 0 {
 			doc.Features = &l.Features
 		}
@@ -94,10 +99,10 @@ func (d *vectorDoc) text(w io.Writer) error {
 		if l.Features != nil {
 			features = fmt.Sprintf("%d features", *l.Features)
 		}
-		fmt.Fprintf(t, "layer\t%s\t%s (%s) in %s\n", terminal.Name(l.Name), features, l.Geometry, oneLine(l.CRS))
-		if e := l.Extent; e != nil {
-			fmt.Fprintf(t, "\textent\tx %s to %s, y %s to %s\n", coordinate(e[0]), coordinate(e[2]), coordinate(e[1]),
-				coordinate(e[3]))
+		fmt.Fprintf(t, "layer\t%s\t%s (%s) in %s\n", terminal.Name(l.Name), features, l.Geometry, oneLine(l.CRS.String()))
+		if e := l.Bounds; e != nil {
+			fmt.Fprintf(t, "\textent\tx %s to %s, y %s to %s\n", coordinate(float64(e[0])), coordinate(float64(e[2])),
+				coordinate(float64(e[1])), coordinate(float64(e[3])))
 		}
 		for _, a := range l.Attributes {
 			fmt.Fprintf(t, "\t%s\t%s\n", terminal.Name(a.Name), a.Type)

@@ -35,10 +35,19 @@ func noArguments(name string) cobra.PositionalArgs {
 	}
 }
 
-// jobDoc and arrayDoc are lines of --json.
+// jobDoc is a namespace in --json.
 type jobDoc struct {
-	Kind string `json:"kind"`
+	Kind string `json:"kind"` // namespace
 	namespace.Job
+}
+
+// newJobDoc describes a namespace.
+func newJobDoc(j namespace.Job) jobDoc {
+	j.Since = j.Since.UTC()
+	j.Claims = append([]namespace.Claim{}, j.Claims...)
+	j.Members = append([]namespace.Member{}, j.Members...)
+	j.Shared = append([]namespace.Shared{}, j.Shared...)
+	return jobDoc{"namespace", j}
 }
 
 func liveText(live bool) string {

@@ -42,9 +42,7 @@ func collectJobs(w io.Writer, asJSON bool) error {
 	for _, path := range removed {
 		var werr error
 		if asJSON {
-			werr = writeJSON(w, struct {
-				Removed string `json:"removed"`
-			}{path})
+			werr = writeJSON(w, removedDoc{"removed", path})
 		} else {
 			_, werr = fmt.Fprintln(w, "removed", terminal.Name(path))
 		}

@@ -37,13 +37,14 @@ are. "dead" is what a killed job left; the next jobs reclaim it, or leat jobs gc
 	return c
 }
 
+// arrayDoc is a shared array in --json.
 type arrayDoc struct {
-	Kind  string `json:"kind"`
+	Kind  string `json:"kind"` // array
 	Path  string `json:"path"`
-	Bytes int64  `json:"bytes"` // that it takes
-	Held  bool   `json:"held"`
-	Maker int    `json:"maker,omitempty"` // of memory without a name
-	PIDs  []int  `json:"pids"`            // that have it mapped
+	Bytes int64  `json:"bytes"`               // that it takes
+	Held  bool   `json:"held"`                // a process has it open
+	Maker int    `json:"maker_pid,omitempty"` // of memory without a name
+	PIDs  []int  `json:"pids"`                // that have it mapped
 }
 
 // listJobs lists everything. What can't be read becomes a warning.
@@ -61,12 +62,12 @@ func listJobs(w, people io.Writer, asJSON bool) error {
 	}
 	if asJSON {
 		for _, j := range jobs {
-			if err := writeJSON(w, jobDoc{"namespace", j}); err != nil {
+			if err := writeJSON(w, newJobDoc(j)); err != nil {
 				return stdoutError(err)
 			}
 		}
 		for _, a := range arrays {
-			if err := writeJSON(w, arrayDoc{"array", a.Name, a.Bytes, a.Held, a.Maker, a.PIDs}); err != nil {
+			if err := writeJSON(w, arrayDoc{"array", a.Name, a.Bytes, a.Held, a.Maker, append([]int{}, a.PIDs...)}); err != nil {
 				return stdoutError(err)
 			}
 		}

@@ -52,7 +52,7 @@ func showJobs(w io.Writer, which string, asJSON bool) error {
 		}
 		found++
 		if asJSON {
-			if err := writeJSON(w, jobDoc{"namespace", j}); err != nil {
+			if err := writeJSON(w, newJobDoc(j)); err != nil {
 				return stdoutError(err)
 			}
 			continue

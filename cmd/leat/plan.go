@@ -95,95 +95,103 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 // coordinate writes a number without an exponent.
 func coordinate(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// planDoc is a plan as --json shows it; sizes are in pixels and bytes.
+// planDoc is a plan as leat apply --plan --json shows it.
 type planDoc struct {
-	Width       int            `json:"width"`
-	Height      int            `json:"height"`
-	Transform   *[6]float64    `json:"transform"` // as GDAL has it; null without coordinates
-	CRS         string         `json:"crs"`
-	Blocks      int            `json:"blocks"`
-	BlockWidth  int            `json:"block_width"`
-	BlockHeight int            `json:"block_height"`
-	Overlap     int            `json:"overlap"`
+	gridDoc     `json:"grid"`  // of the outputs
+	Blocks      int            `json:"blocks"`       // of the whole grid
+	BlockWidth  int            `json:"block_width"`  // columns of a block
+	BlockHeight int            `json:"block_height"` // rows of a block
+	Overlap     int            `json:"overlap"`      // pixels around a block that are read besides
 	Workers     int            `json:"workers"`
-	Kind        string         `json:"kind,omitempty"` // of workers in other processes
-	WorkersRead bool           `json:"workers_read,omitempty"`
+	Kind        string         `json:"kind,omitempty"`         // of workers in other processes, as --on takes it
+	WorkersRead bool           `json:"workers_read,omitempty"` // they read the inputs
 	Readers     int            `json:"readers"`
-	InMemory    int            `json:"blocks_in_memory"`
-	Memory      int64          `json:"memory_bytes"`
-	Budget      int64          `json:"budget_bytes"`
-	Cache       int64          `json:"cache_bytes"`
-	Ahead       int64          `json:"ahead_bytes"` // for pieces of remote files
+	InMemory    int            `json:"blocks_in_memory"` // at most
+	Memory      int64          `json:"memory_bytes"`     // an estimate of all that the run takes
+	Budget      int64          `json:"budget_bytes"`     // what --memory allows
+	Cache       int64          `json:"cache_bytes"`      // of decoded tiles that several blocks need
+	Ahead       int64          `json:"ahead_bytes"`      // for pieces of remote files
 	Inputs      []planInputDoc `json:"inputs"`
 	Outputs     []planFileDoc  `json:"outputs"`
 	Notes       []string       `json:"notes"`
 	Warnings    []string       `json:"warnings"`
-	Replaced    *replacedDoc   `json:"replaced,omitempty"`
+	Replaced    *replacedDoc   `json:"replaced,omitempty"` // blocks of an earlier run that are computed again
 }
 
 // replacedDoc describes blocks of an earlier run that a run without --resume replaces.
 type replacedDoc struct {
-	Paths   []string `json:"paths"`
-	Blocks  int      `json:"blocks"`
-	Total   int      `json:"total"`
+	Paths []string `json:"paths"` // of the unfinished outputs
+	blocksDoc
 	Changes []string `json:"changes"` // why --resume can't use them
 }
 
+// planInputDoc is an input file of a plan.
 type planInputDoc struct {
-	Name        string  `json:"name"`
-	Path        string  `json:"path"`
-	Description string  `json:"description"`
-	Decodes     float64 `json:"decodes"` // how often a stored tile is decoded
-	Access      string  `json:"access"`  // "local", "not read", "in pieces", "staged"
-	Why         string  `json:"why,omitempty"`
-	NeedBytes   int64   `json:"need_bytes,omitempty"` // of a remote file
-	FileBytes   int64   `json:"file_bytes"`
-	Warped      string  `json:"warped,omitempty"`
-	XScale      float64 `json:"xscale,omitempty"` // gdalwarp's, of one that is warped
-	YScale      float64 `json:"yscale,omitempty"`
+	Name        string     `json:"name"`
+	Path        string     `json:"path"`
+	Description string     `json:"description"`
+	Decodes     float64    `json:"decodes"`              // how often a stored tile is decoded
+	Access      string     `json:"access"`               // local, not read, in pieces or staged
+	Why         string     `json:"why,omitempty"`        // of a remote file
+	NeedBytes   int64      `json:"need_bytes,omitempty"` // of a remote file
+	Bytes       *int64     `json:"bytes"`                // of the file; null: not known
+	Warped      string     `json:"warped,omitempty"`     // how it is warped onto the grid
+	Scale       *warpScale `json:"warp_scale,omitempty"`
 }
 
+// warpScale is the options XSCALE and YSCALE with which gdalwarp -et 0 gives the same pixels.
+type warpScale struct {
+	X float64 `json:"x"`
+	Y float64 `json:"y"`
+}
+
+// outputDoc is what --json has of every output of leat apply.
+type outputDoc struct {
+	Name      string    `json:"name"`
+	Path      string    `json:"path"`             // or URL
+	Format    string    `json:"format"`           // as --format takes it, such as GTiff
+	Options   []string  `json:"creation_options"` // of a format other than GTiff
+	Coding    string    `json:"coding"`           // how pixels are stored, for people
+	Overviews []sizeDoc `json:"overviews"`
+}
+
+// planFileDoc is an output of a plan.
 type planFileDoc struct {
-	Name       string   `json:"name"`
-	Path       string   `json:"path"`
-	Expression string   `json:"expression"`
-	Type       string   `json:"type"`
-	Bands      int      `json:"bands"`
-	Nodata     string   `json:"nodata"`
-	Coding     string   `json:"coding"`
-	TileWidth  int      `json:"tile_width"`
-	TileHeight int      `json:"tile_height"`
-	Overviews  [][2]int `json:"overviews"` // width, height
-	RawBytes   int64    `json:"raw_bytes"` // before compression
-	Format     string   `json:"format"`    // GDAL's name of it
-	Options    []string `json:"options"`   // of a format other than GTiff
-	Lost       []string `json:"lost"`      // sentences on what that does not keep
+	outputDoc
+	Expression string    `json:"expression"`
+	Layout     tileDoc   `json:"layout"`
+	Bands      []bandDoc `json:"bands"`
+	Notes      []string  `json:"notes"` // what the format does not keep
 }
 
 func newPlanDoc(p *apply.Plan) *planDoc {
 	b := p.Blocks
-	d := &planDoc{Width: p.Grid.Width, Height: p.Grid.Height, CRS: p.Grid.CRS.String(), Blocks: b.Count(),
-		BlockWidth:  b.WindowWidth,
-		BlockHeight: b.WindowHeight, Overlap: b.Overlap, Workers: p.Workers, Kind: p.Kind, WorkersRead: p.WorkersRead,
-		Readers: p.Readers, InMemory: p.Buffers,
-		Memory: p.MemoryBytes, Budget: p.BudgetBytes, Cache: p.CacheBytes, Ahead: p.AheadBytes,
+	d := &planDoc{gridDoc: newGridDoc(p.Grid), Blocks: b.Count(), BlockWidth: b.WindowWidth,
+		BlockHeight: b.WindowHeight, Overlap: b.Overlap, Workers: p.Workers, Kind: p.Kind,
+		WorkersRead: p.WorkersRead, Readers: p.Readers,
+		InMemory: p.Buffers, Memory: p.MemoryBytes, Budget: p.BudgetBytes, Cache: p.CacheBytes, Ahead: p.AheadBytes,
 		Inputs: []planInputDoc{}, Outputs: []planFileDoc{}, Notes: noteTexts(p.Notes), Warnings: noteTexts(p.Warnings)}
-	if p.Grid.HasTransform {
-		t := [6]float64(p.Grid.Transform)
-		d.Transform = &t
-	}
 	if r := p.Replaced; r != nil {
-		d.Replaced = &replacedDoc{r.Paths, r.Blocks, r.Total, orEmpty(r.Changes)}
+		d.Replaced = &replacedDoc{orEmpty(r.Paths), blocksDoc{r.Total, r.Blocks}, orEmpty(r.Changes)}
 	}
 	for _, in := range p.Inputs {
-		d.Inputs = append(d.Inputs, planInputDoc(in))
+		doc := planInputDoc{Name: in.Name, Path: in.Path, Description: in.Description, Decodes: in.Decodes,
+			Access: in.Access, Why: in.Why, NeedBytes: in.NeedBytes, Warped: in.Warped}
+		if in.FileBytes > 0 {
+			doc.Bytes = &in.FileBytes
+		}
+		if in.Warped != "" {
+			doc.Scale = &warpScale{in.XScale, in.YScale}
+		}
+		d.Inputs = append(d.Inputs, doc)
 	}
 	for _, o := range p.Outputs {
-		f := planFileDoc{o.Name, o.Path, o.Expression, o.Type, max(o.Bands, 1), o.Nodata, o.Coding, o.TileWidth,
-			o.TileHeight, [][2]int{}, o.RawBytes,
-			o.Format, orEmpty(o.Options), noteTexts(o.Notes)}
-		for _, s := range o.Overviews {
-			f.Overviews = append(f.Overviews, [2]int{s.Width, s.Height})
+		f := planFileDoc{
+			outputDoc:  outputDoc{o.Name, o.Path, o.Format, orEmpty(o.Options), o.Coding, newSizeDocs(o.Overviews)},
+			Expression: o.Expression, Layout: tileDoc{o.TileWidth, o.TileHeight, o.RawBytes}, Bands: []bandDoc{},
+			Notes: noteTexts(o.Notes)}
+		for i := range max(o.Bands, 1) {
+			f.Bands = append(f.Bands, bandDoc{Band: i + 1, Type: o.Type, Nodata: newPixelValue(o.Nodata)})
 		}
 		d.Outputs = append(d.Outputs, f)
 	}

@@ -224,7 +224,7 @@ $`)
 			switch i {
 			case 0:
 				if text := shell(strings.Replace(m[3], "apply --resume -q", "apply --resume --json",
-					1)); !strings.Contains(text, `"resumed":`+m[1]+",") {
+					1)); !strings.Contains(text, `"resumed_blocks":`+m[1]+",") {
 					t.Errorf("not %s blocks were resumed: %s", m[1], text)
 				}
 				if got, err := os.ReadFile(filepath.Join(dir, "o.tif")); err != nil || !bytes.Equal(got, want) {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"leat/apply"
 )
 
 // progressMode says how a running command shows how far it is.
@@ -76,6 +78,15 @@ func newProgress(w io.Writer, mode progressMode) *progress {
 func (p *progress) begin() {
 	p.start = p.now()
 	p.history = []progressState{{at: p.start}}
+}
+
+// started writes the first event.
+func (p *progress) started(plan *apply.Plan) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mode == progressJSON {
+		_ = writeJSON(p.w, newStartedEvent(plan))
+	}
 }
 
 // from says that an earlier run did so much, which counts for no rate.

@@ -126,10 +126,10 @@ func TestProgressEvents(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatalf("%v in %q", err, line)
 		}
-		if e["event"] != "progress" || e["total"] != 11.0 || e["bottleneck"] != "computing" {
+		if e["event"] != "progress" || e["blocks"] != 11.0 || e["bottleneck"] != "computing" {
 			t.Errorf("event %v", e)
 		}
-		blocks = append(blocks, int(e["blocks"].(float64)))
+		blocks = append(blocks, int(e["done_blocks"].(float64)))
 	}
 	if d := cmp.Diff([]int{1, 4, 7, 10}, blocks); d != "" {
 		t.Error(d)
@@ -150,7 +150,7 @@ func TestConcurrentProgress(t *testing.T) {
 	p.update(800, 800, 800, "reading")
 	p.finish()
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if !strings.Contains(lines[len(lines)-1], `"blocks":800`) {
+	if !strings.Contains(lines[len(lines)-1], `"done_blocks":800`) {
 		t.Errorf("last line %s", lines[len(lines)-1])
 	}
 }
@@ -182,16 +182,16 @@ func TestFirstTimeLeft(t *testing.T) {
 			at := p.now()
 			var e progressEvent
 			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-			if err := json.Unmarshal([]byte(lines[len(lines)-1]), &e); err != nil || e.Left == nil {
+			if err := json.Unmarshal([]byte(lines[len(lines)-1]), &e); err != nil || e.Remaining == nil {
 				continue
 			}
 			truth := float64(total-done) / float64(c.workers) * c.round.Seconds()
-			if *e.Left < truth/2 || *e.Left > truth*2 {
-				t.Errorf("%s: %.0f s after %v, it takes %.0f s", c.name, *e.Left, at.Sub(p.start), truth)
+			if *e.Remaining < truth/2 || *e.Remaining > truth*2 {
+				t.Errorf("%s: %.0f s after %v, it takes %.0f s", c.name, *e.Remaining, at.Sub(p.start), truth)
 			}
 			break
 		}
-		if !strings.Contains(out.String(), `"eta_s":`) {
+		if !strings.Contains(out.String(), `"remaining_seconds":`) {
 			t.Errorf("%s: no time left", c.name)
 		}
 	}

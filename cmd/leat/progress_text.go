@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,14 +43,13 @@ func (p *progress) show() {
 		}
 		fmt.Fprintln(p.w, line)
 	case progressJSON:
-		e := progressEvent{"progress", s.done, s.total, s.pixels, s.at.Sub(p.start).Seconds(), rate, nil, s.stage}
+		e := progressEvent{eventDoc{"progress", s.at.UTC()}, blocksDoc{s.total, s.done}, s.pixels,
+			s.at.Sub(p.start).Seconds(), rate, nil, s.stage}
 		if left >= 0 {
 			sec := left.Seconds()
-			e.Left = &sec
+			e.Remaining = &sec
 		}
-		if j, err := json.Marshal(e); err == nil {
-			p.w.Write(append(j, '\n'))
-		}
+		_ = writeJSON(p.w, e)
 	}
 }
 
@@ -96,18 +94,6 @@ func (p *progress) line(percent int, rate float64, left time.Duration) string {
 	}
 	r := []rune(text())
 	return string(r[:max(0, min(len(r), most))])
-}
-
-// progressEvent is a line of --json.
-type progressEvent struct {
-	Event   string   `json:"event"`
-	Blocks  int      `json:"blocks"`
-	Total   int      `json:"total"`
-	Pixels  int64    `json:"pixels"`
-	Elapsed float64  `json:"elapsed_s"`
-	Rate    float64  `json:"pixels_per_s"`
-	Left    *float64 `json:"eta_s"` // null where unknown
-	Stage   string   `json:"bottleneck,omitempty"`
 }
 
 // roughly gives a duration as people say it: "8 s", "3 min", "2 h 10 min".

@@ -133,11 +133,11 @@ func (f *filling) release() {
 
 // fillDoc is what came of it, in --json.
 type fillDoc struct {
-	Objects int64 `json:"objects"` // that were named, or found below a prefix
-	Hits    int64 `json:"hits"`    // were there already
-	Copied  int64 `json:"copied"`
-	Shared  int64 `json:"shared"` // were copied by another process meanwhile
-	Failed  int64 `json:"failed"`
+	Objects int64 `json:"objects"`          // that were named, or found below a prefix
+	Hits    int64 `json:"hits"`             // that were there already
+	Copied  int64 `json:"copied_objects"`   // from their source
+	Shared  int64 `json:"copied_elsewhere"` // by another process meanwhile
+	Failed  int64 `json:"failed_objects"`
 	Bytes   int64 `json:"bytes"` // of those that were copied
 }
 

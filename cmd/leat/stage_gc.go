@@ -75,11 +75,11 @@ func newTrim(cmd *cobra.Command, all bool, older, bytes string) (t trim, err err
 // collectDoc is what gc did, in --json.
 type collectDoc struct {
 	Dir     string `json:"dir"`
-	Dead    int    `json:"dead"`    // processes that had died
-	Removed int    `json:"removed"` // objects, besides what those had under way
-	Freed   int64  `json:"freed"`   // bytes of the removed
-	Bytes   int64  `json:"bytes"`   // that are left
-	Objects int64  `json:"objects"`
+	Dead    int    `json:"dead_processes"`  // whose leftovers were given back
+	Removed int    `json:"removed_objects"` // besides what dead processes had under way
+	Freed   int64  `json:"freed_bytes"`     // of the removed
+	Bytes   int64  `json:"bytes"`           // that are left on the disk
+	Objects int64  `json:"objects"`         // that are left
 }
 
 func collectStage(cmd *cobra.Command, t trim, f *stageFlags) (err error) {

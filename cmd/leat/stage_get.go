@@ -43,10 +43,10 @@ whether there is space to stage them. An output appears under its name when it i
 
 // gotDoc is an object in --json.
 type gotDoc struct {
-	URL    string  `json:"url"`
-	Path   *string `json:"path"`
-	Bytes  int64   `json:"bytes"`
-	Staged bool    `json:"staged"`
+	URL    string  `json:"url"`    // without secrets
+	Path   *string `json:"path"`   // null: standard output
+	Bytes  int64   `json:"bytes"`  // of the object
+	Staged bool    `json:"staged"` // it is on the local disk
 }
 
 // getting is a run of leat stage get.

@@ -22,11 +22,11 @@ func stageListCommand() *cobra.Command {
 used, and last compared with its source, and their URLs without secrets. "#file" behind a URL means a copy that lies
 in a file of its own, for a program that asked for one.`,
 		`  leat stage ls
-  leat stage ls --json | jq -r 'select(.size > 1e9) | .source'`,
+  leat stage ls --json | jq -r 'select(.bytes > 1e9) | .url'`,
 		nil,
 		func(cmd *cobra.Command, _ []string) error { return listStage(cmd, f) })
 	f.addDir(c)
-	f.addJSON(c, "one JSON object a line: source, size, disk_bytes, packed, etag, modified, used, checked")
+	f.addJSON(c, "one JSON object a line: url, bytes, disk_bytes, packed, etag, modified, used, checked")
 	return c
 }
 
@@ -83,14 +83,14 @@ func listObjects(ctx context.Context, w io.Writer, p *stage.Pool, now time.Time,
 
 // objectDoc is a staged object in --json.
 type objectDoc struct {
-	Source    string     `json:"source"`
-	Size      int64      `json:"size"`
-	DiskBytes int64      `json:"disk_bytes"`
-	Packed    bool       `json:"packed"`
-	ETag      string     `json:"etag"`
-	Modified  *time.Time `json:"modified"` // null where it is not known
-	Used      time.Time  `json:"used"`
-	Checked   time.Time  `json:"checked"`
+	URL       string     `json:"url"`        // of its source, without secrets
+	Bytes     int64      `json:"bytes"`      // of the object
+	DiskBytes int64      `json:"disk_bytes"` // that it takes
+	Packed    bool       `json:"packed"`     // stored in a file with other objects
+	ETag      string     `json:"etag"`       // of its source; empty: none
+	Modified  *time.Time `json:"modified"`   // at its source; null: not known
+	Used      time.Time  `json:"used"`       // last by any process
+	Checked   time.Time  `json:"checked"`    // when its source last had this version
 }
 
 func newObjectDoc(o stage.Object) objectDoc {

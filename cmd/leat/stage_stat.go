@@ -19,11 +19,11 @@ func stageStatCommand() *cobra.Command {
 		`Stat shows how much space the objects in the directory take, how many processes use it, and what all processes counted
 since it was made.`,
 		`  leat stage stat
-  leat stage stat --json | jq .since.read_through`,
+  leat stage stat --json | jq .counters.read_through`,
 		nil,
 		func(cmd *cobra.Command, _ []string) error { return statStage(cmd, f) })
 	f.addDir(c)
-	f.addJSON(c, "one JSON object: dir, bytes, objects, processes besides this one, since: counters")
+	f.addJSON(c, "one JSON object: dir, bytes, objects, processes besides this one, counters")
 	return c
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -84,12 +83,7 @@ func versionCommand() *cobra.Command {
 				doc.GDALError = strings.TrimSuffix(err.Error(), " ("+gdal.ErrNotInstalled.Error()+")")
 			}
 			if asJSON {
-				text, err := json.Marshal(doc)
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", text)
-				return stdoutError(err)
+				return stdoutError(writeJSON(cmd.OutOrStdout(), doc))
 			}
 			return stdoutError(doc.print(cmd.OutOrStdout(), err))
 		},
