@@ -67,17 +67,17 @@ func onCluster(t *testing.T, kind func() worker.Launcher) {
 					sameFileBytes(t, out, o.Path, want[out])
 				}
 				noTraces(t, dir)
-				noSharedFolder(t, dir)
+				noSharedDir(t, dir)
 			})
 		}
 	}
 }
 
-func noSharedFolder(t testing.TB, dir string) {
+func noSharedDir(t testing.TB, dir string) {
 	t.Helper()
 	list, err := filepath.Glob(filepath.Join(dir, rundir.Prefix+"*"))
 	if err != nil || len(list) > 0 {
-		t.Errorf("the folders %v are left (%v)", list, err)
+		t.Errorf("the directories %v are left (%v)", list, err)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestSameBytesWithSlurm(t *testing.T) {
 			Controls:    Controls{WindowWidth: 256, WindowHeight: 256},
 			Concurrency: Concurrency{On: slurm.New(nil), Workers: 2, Listen: "127.0.0.1"}}
 		failRun(t, job, "slurm-", "block 3", errMarsh.Error())
-		noSharedFolder(t, dir)
+		noSharedDir(t, dir)
 	})
 	t.Run("a file that the node does not have", func(t *testing.T) {
 		red, _ := scene(t)
@@ -109,7 +109,7 @@ func TestSameBytesWithSlurm(t *testing.T) {
 		job := slowRemote(red, filepath.Join(dir, "out.tif"), 2, 0)
 		job.Concurrency = Concurrency{On: &removing{slurm.New(nil), red}, Workers: 2, Listen: "127.0.0.1"}
 		failRun(t, job, "slurm-", filepath.Base(red), "of a worker, which reads it itself")
-		noSharedFolder(t, dir)
+		noSharedDir(t, dir)
 	})
 	t.Run("rasters of vectors", func(t *testing.T) {
 		vectors, here, out := vectorFiles(t), t.TempDir(), t.TempDir()
@@ -120,7 +120,7 @@ func TestSameBytesWithSlurm(t *testing.T) {
 		for name, o := range job.Outputs {
 			sameFileBytes(t, name, o.Path, fileBytes(t, filepath.Join(here, name+".tif")))
 		}
-		noSharedFolder(t, out)
+		noSharedDir(t, out)
 	})
 	if left := c.Jobs(t); len(left) > 0 {
 		t.Errorf("the jobs %v are left", left)

@@ -68,7 +68,7 @@ func TestFormatsRejectedBeforeRun(t *testing.T) {
 			[]string{"Compression"}},
 		"a NUL": {Output{Path: "o.img", Format: "HFA", Type: u8, Bands: 1,
 			LayerNames: []string{"a\x00b"}}, 1, []string{"NUL"}},
-		"a folder": {Output{Path: "folder.img", Format: "HFA", Type: u8, Bands: 1}, 1,
+		"a directory": {Output{Path: "folder.img", Format: "HFA", Type: u8, Bands: 1}, 1,
 			[]string{"folder"}},
 		"written wrongly by GDAL": {Output{Path: "o.fit", Format: "FIT", Type: ndarray.Int16, Bands: 2}, 2,
 			[]string{"can't write", "FIT"}},
@@ -84,7 +84,7 @@ func TestFormatsRejectedBeforeRun(t *testing.T) {
 			if o.Path != "" && !strings.Contains(o.Path, "://") {
 				o.Path = filepath.Join(dir, o.Path)
 			}
-			if name == "a folder" {
+			if name == "a directory" {
 				if err := os.MkdirAll(filepath.Join(o.Path, "precious"), 0o700); err != nil {
 					t.Fatal(err)
 				}
@@ -106,7 +106,7 @@ func TestFormatsRejectedBeforeRun(t *testing.T) {
 			if known := o.Type.Valid(); known && calls > 0 || calls > 1 {
 				t.Errorf("%d blocks were computed", calls)
 			}
-			if name == "a folder" {
+			if name == "a directory" {
 				return
 			}
 			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

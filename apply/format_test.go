@@ -163,7 +163,7 @@ func TestFormatMatchesGeoTIFF(t *testing.T) {
 			noFormatTraces(t, dir)
 			for _, f := range res.Outputs[0].Files {
 				if c.format != "netCDF" && bytes.Contains(fileBytes(t, filepath.Join(dir, f)), []byte("leat-gdal")) {
-					t.Errorf("%s names the hidden folder in which it was made", f)
+					t.Errorf("%s names the hidden directory in which it was made", f)
 				}
 			}
 			native := o

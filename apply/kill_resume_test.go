@@ -78,14 +78,14 @@ func TestResumeAfterKillAtEveryPoint(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%d outputs, tempDir %v", outputs, elsewhere), func(t *testing.T) {
-				folders := func() (dir, tempDir string) {
+				dirs := func() (dir, tempDir string) {
 					if elsewhere {
 						tempDir = t.TempDir()
 					}
 					return t.TempDir(), tempDir
 				}
 				passes := passesOf(t, func(point string, onBlock *atomic.Pointer[func()]) {
-					dir, tempDir := folders()
+					dir, tempDir := dirs()
 					job := severalOutputs(dir, tempDir, outputs)
 					if point == "resumed" { // passes points that only a resumed run passes
 						ctx, cancel := context.WithCancel(t.Context())
@@ -109,7 +109,7 @@ func TestResumeAfterKillAtEveryPoint(t *testing.T) {
 					last := passes[point]
 					before := killed
 					for _, n := range slices.Compact([]int{1, min(2, last), max(min(2, last), last-1), last}) {
-						dir, tempDir := folders()
+						dir, tempDir := dirs()
 						what := fmt.Sprintf("killed at pass %d of %d of %s", n, last, point)
 						if point == "apply.scanned" {
 							proctest.New("resumed outputs", dir, tempDir, fmt.Sprint(outputs)).KillAt("apply.record",

@@ -59,7 +59,7 @@ func TestPlanVectors(t *testing.T) {
 	if n.Load() != 0 {
 		t.Error("the plan rasterised")
 	}
-	noFolders(t, out)
+	noDirs(t, out)
 	if len(p.Notes) > 0 {
 		t.Errorf("%q", p.Notes)
 	}
@@ -209,7 +209,7 @@ func TestVectorChangedDuringRasterize(t *testing.T) {
 	out := t.TempDir()
 	failRun(t, vectorJob(out, vectorGrid(), map[string]Vector{"v": {Path: filepath.Join(dir, "fields.shp")}}),
 		"vector v", "fields.dbf was changed at", "while it was rasterised")
-	noFolders(t, out)
+	noDirs(t, out)
 }
 
 func TestRasterizeCanceled(t *testing.T) {
@@ -269,7 +269,7 @@ func TestRasterizeDiskFull(t *testing.T) {
 		if n.Load() != 0 {
 			t.Error("a raster was made")
 		}
-		noFolders(t, small)
+		noDirs(t, small)
 		noTraces(t, small)
 	}
 }
@@ -336,7 +336,7 @@ func TestResumeRasterizeAfterKill(t *testing.T) {
 			for name, o := range job.Outputs {
 				sameFileBytes(t, fmt.Sprint(at, after), o.Path, fileBytes(t, filepath.Join(fresh, name+".tif")))
 			}
-			noFolders(t, dir)
+			noDirs(t, dir)
 			noTraces(t, dir)
 		}
 	}
@@ -348,7 +348,7 @@ func TestResumeRejectsChangedVectors(t *testing.T) {
 	mustRun(t, burnJob(vectors, dir))
 	want := fileBytes(t, filepath.Join(dir, "b.tif"))
 	interrupt(t, burnJob(vectors, dir))
-	noFolders(t, dir)
+	noDirs(t, dir)
 	vector := func(set func(v *Vector)) func(*Job) {
 		return func(j *Job) { v := j.Vectors["a"]; set(&v); j.Vectors["a"] = v }
 	}
@@ -429,7 +429,7 @@ func TestResumeRejectsChangedVectors(t *testing.T) {
 func TestVectorLabelHidesPasswords(t *testing.T) {
 	for path, want := range map[string]string{
 		"PG:dbname=a host=b password=secret user=c": "PG:dbname=a host=b password=... user=c",
-		"/a folder/with = and spaces.gpkg":          "/a folder/with = and spaces.gpkg",
+		"/a directory/with = and spaces.gpkg":       "/a directory/with = and spaces.gpkg",
 		"roads.gpkg":                                "roads.gpkg",
 	} {
 		if got := (&jobspec.Vector{Path: path}).Label(); got != want {
@@ -458,7 +458,7 @@ func TestVectorsWithBatchWorkers(t *testing.T) {
 				fileBytes(t, filepath.Join(here, name+".tif")))
 		}
 		for _, dir := range []string{out, shared} {
-			noFolders(t, dir)
+			noDirs(t, dir)
 		}
 	}
 }

@@ -184,8 +184,8 @@ func afterBlocks(t testing.TB, n int64, f func()) {
 	})
 }
 
-// noFolders fails if a run left a directory of its own.
-func noFolders(t testing.TB, dir string) {
+// noDirs fails if a run left a directory of its own.
+func noDirs(t testing.TB, dir string) {
 	t.Helper()
 	if list, err := filepath.Glob(filepath.Join(dir, rundir.Prefix+"*")); err != nil || len(list) > 0 {
 		t.Errorf("%q were left (%v)", list, err)
@@ -260,7 +260,7 @@ func TestVectorsMatchGdalRasterize(t *testing.T) {
 			if got := raw(t, o.Path); !bytes.Equal(got, want) {
 				t.Errorf("%d bytes that differ from gdal_rasterize's %d", len(got), len(want))
 			}
-			noFolders(t, out)
+			noDirs(t, out)
 			noTraces(t, out)
 		})
 	}
@@ -321,7 +321,7 @@ func TestRasterizeOncePerRequest(t *testing.T) {
 					t.Errorf("%s: the pixels are not gdal_rasterize's", name)
 				}
 			}
-			noFolders(t, out)
+			noDirs(t, out)
 		})
 	}
 }
@@ -423,7 +423,7 @@ func TestVectorsSameBytes(t *testing.T) {
 				"valid": {Path: filepath.Join(out, "valid.tif"), TileSize: 16, NoOverviews: true}}}
 		change(&job)
 		mustRun(t, job)
-		noFolders(t, out)
+		noDirs(t, out)
 		files := map[string][]byte{}
 		for name, o := range job.Outputs {
 			files[name] = fileBytes(t, o.Path)

@@ -110,8 +110,8 @@ func putAll(args []string) error {
 	return c.Close()
 }
 
-// fillOnce fills slot args[2] in args[3] milliseconds, and leaves a mark in the folder args[4] when
-// it fills.
+// fillOnce fills slot args[2] in args[3] milliseconds, and leaves a mark in the directory args[4]
+// when it fills.
 func fillOnce(args []string) error {
 	c, err := attachArgs(args)
 	if err != nil {

@@ -362,8 +362,8 @@ func TestBadHandles(t *testing.T) {
 	if strings.Contains(string(text), "/dev") || strings.Contains(string(text), "tmp") {
 		t.Errorf("%s holds a path", text)
 	}
-	folder := ok(unix.Open(t.TempDir(), unix.O_RDONLY|unix.O_CLOEXEC, 0))(t)
-	defer unix.Close(folder)
+	directory := ok(unix.Open(t.TempDir(), unix.O_RDONLY|unix.O_CLOEXEC, 0))(t)
+	defer unix.Close(directory)
 	plain := ok(os.Create(filepath.Join(t.TempDir(), "plain")))(t)
 	defer plain.Close()
 	must(t, plain.Truncate(1<<20))
@@ -375,7 +375,7 @@ func TestBadHandles(t *testing.T) {
 		"another boot":    {func(h *handle) { h.boot[0]++ }, ErrForeign},
 		"no such process": {func(h *handle) { h.pid = 1<<31 - 1 }, ErrGone},
 		"no such file":    {func(h *handle) { h.fd = 1 << 20 }, ErrGone},
-		"a folder":        {func(h *handle) { h.fd = folder }, ErrGone},
+		"a directory":     {func(h *handle) { h.fd = directory }, ErrGone},
 		"another file":    {func(h *handle) { h.fd = int(plain.Fd()) }, ErrGone},
 		"another cache":   {func(h *handle) { h.fd = another.fd }, ErrGone},
 		"another's id":    {func(h *handle) { h.uuid[0]++ }, ErrGone},

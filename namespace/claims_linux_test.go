@@ -81,7 +81,7 @@ func TestOutputFilesAreClaimedByPlaceAndName(t *testing.T) {
 		"by a link to it":                  {orderSpec{Files: []string{base + "/a-link.tif"}}, "is"},
 		"by a link, not yet made":          {orderSpec{Files: []string{base + "/dangling-link.tif"}}, "is"},
 		"with dots":                        {orderSpec{Files: []string{dir + "/../out/./a.tif"}}, "is"},
-		"another of the folder":            {orderSpec{Files: []string{dir + "/b.tif"}}, ""},
+		"another of the directory":         {orderSpec{Files: []string{dir + "/b.tif"}}, ""},
 		"of the same name elsewhere":       {orderSpec{Files: []string{base + "/a.tif"}}, ""},
 		"inside of an exclusive directory": {orderSpec{Files: []string{base + "/work/b.tif"}}, "lies inside"},
 		"its directory, exclusively":       {orderSpec{Dirs: write(dir)}, "contains"},
@@ -112,15 +112,15 @@ func TestSpecWithOnePlaceTwice(t *testing.T) {
 		spec Spec
 		ok   bool
 	}{
-		"the same":                {Spec{Dirs: []Dir{{a, "s3://x"}, {a, "s3://y"}}}, false},
-		"the same, to be read":    {Spec{Dirs: []Dir{{a, ""}, {a + "/", ""}}}, false},
-		"the same by a link":      {Spec{Dirs: []Dir{{a, "s3://x"}, {base + "/link", "s3://x"}}}, false},
-		"inside":                  {Spec{Dirs: []Dir{{a, "s3://x"}, {a + "/b", ""}}}, false},
-		"outside":                 {Spec{Dirs: []Dir{{a + "/b", "s3://x"}, {a, ""}}}, false},
-		"inside, both to be read": {Spec{Dirs: []Dir{{a, ""}, {a + "/b", ""}}}, true},
-		"a file twice":            {Spec{Files: []string{a + "/f", base + "/link/f"}}, false},
-		"a file inside":           {Spec{Dirs: []Dir{{a, "s3://x"}}, Files: []string{a + "/f"}}, false},
-		"two files of a folder":   {Spec{Files: []string{a + "/f", a + "/g"}}, true},
+		"the same":                 {Spec{Dirs: []Dir{{a, "s3://x"}, {a, "s3://y"}}}, false},
+		"the same, to be read":     {Spec{Dirs: []Dir{{a, ""}, {a + "/", ""}}}, false},
+		"the same by a link":       {Spec{Dirs: []Dir{{a, "s3://x"}, {base + "/link", "s3://x"}}}, false},
+		"inside":                   {Spec{Dirs: []Dir{{a, "s3://x"}, {a + "/b", ""}}}, false},
+		"outside":                  {Spec{Dirs: []Dir{{a + "/b", "s3://x"}, {a, ""}}}, false},
+		"inside, both to be read":  {Spec{Dirs: []Dir{{a, ""}, {a + "/b", ""}}}, true},
+		"a file twice":             {Spec{Files: []string{a + "/f", base + "/link/f"}}, false},
+		"a file inside":            {Spec{Dirs: []Dir{{a, "s3://x"}}, Files: []string{a + "/f"}}, false},
+		"two files of a directory": {Spec{Files: []string{a + "/f", a + "/g"}}, true},
 	} {
 		c.spec.Key = "job"
 		before, _ := descriptors()

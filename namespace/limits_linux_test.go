@@ -119,12 +119,12 @@ func TestNothingStaysOpenAfterClose(t *testing.T) {
 		t.Errorf("%d descriptors, %d before", after, before)
 	}
 	if after := mappings(t); after != maps {
-		t.Errorf("%d mapped files of the runtime folder, %d before", after, maps)
+		t.Errorf("%d mapped files of the runtime directory, %d before", after, maps)
 	}
 	goleak.VerifyNone(t)
 }
 
-// mappings counts this process's mappings of files below the runtime folder.
+// mappings counts this process's mappings of files below the runtime directory.
 func mappings(t testing.TB) int {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/maps")

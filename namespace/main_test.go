@@ -29,8 +29,8 @@ func childWarned(args []string) error {
 	return n.Close()
 }
 
-// ownRoot gives the test a runtime folder of its own, in memory where the machine has such a file
-// system.
+// ownRoot gives the test a runtime directory of its own, in memory where the machine has such a
+// file system.
 func ownRoot(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "leat-test-")

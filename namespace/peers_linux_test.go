@@ -318,7 +318,7 @@ func TestStreamingTornRecords(t *testing.T) {
 	}
 	whole := append(good, make([]byte, minSlots*slotSize)...)
 	jobs := filepath.Join(root, "jobs")
-	first, err := Join(t.Context(), Spec{Key: "first"}) // which makes the folders
+	first, err := Join(t.Context(), Spec{Key: "first"}) // which makes the directories
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -434,7 +434,7 @@ func TestStreamingFilesOfOtherUsers(t *testing.T) {
 	}
 	root := ownRoot(t)
 	dir := t.TempDir()
-	first, err := Join(t.Context(), Spec{Key: "first"}) // which makes the folder leat's
+	first, err := Join(t.Context(), Spec{Key: "first"}) // which makes the directory leat's
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -486,7 +486,7 @@ func TestStreamingFilesOfOtherUsers(t *testing.T) {
 
 func TestStreamingForeignRuntimeDirectory(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("only root can make folders of another user")
+		t.Skip("only root can make directories of another user")
 	}
 	root := ownRoot(t)
 	if err := os.Chown(root, 4711, 4711); err != nil {
@@ -501,7 +501,7 @@ func TestStreamingForeignRuntimeDirectory(t *testing.T) {
 		t.Error(problems)
 	}
 	if _, err := GC(); err == nil {
-		t.Error("GC takes another user's folder")
+		t.Error("GC takes another user's directory")
 	}
 	names, err := os.ReadDir(root)
 	if err != nil || len(names) > 0 {
@@ -510,7 +510,7 @@ func TestStreamingForeignRuntimeDirectory(t *testing.T) {
 }
 
 // mustBeEmptyAfterGC runs GC and checks that nothing but empty files of locks is left in the
-// runtime folder.
+// runtime directory.
 func mustBeEmptyAfterGC(t testing.TB, root string) {
 	t.Helper()
 	if _, err := GC(); err != nil {

@@ -26,7 +26,7 @@ func holdsAgain(t testing.TB, dir string) {
 	t.Helper()
 	begin := time.Now()
 	probe := newAgent(t, nil)
-	eventually(t, "the claims in the new folder", func() bool {
+	eventually(t, "the claims in the new directory", func() bool {
 		jobs, _ := List()
 		return len(jobs) > 0
 	})
@@ -176,7 +176,7 @@ func TestLostAfterRemovalAndAnotherClaim(t *testing.T) {
 	mustBeEmptyAfterGC(t, root)
 }
 
-// Leaving takes nothing from a job that has the same number in the new folder.
+// Leaving takes nothing from a job that has the same number in the new directory.
 func TestLeaveAfterRemoval(t *testing.T) {
 	root := ownRoot(t)
 	old, err := Join(t.Context(), Spec{Key: "old"})

@@ -48,11 +48,11 @@ func Open(ctx context.Context, bucketURL string, o *Options) (*Bucket, error) {
 	scheme, rest, _ := strings.Cut(bucketURL, "://")
 	scheme = strings.ToLower(scheme)
 	if scheme == "file" {
-		folder, err := filePath(bucketURL)
+		dir, err := filePath(bucketURL)
 		if err != nil {
 			return nil, err
 		}
-		return newBucket(openFiles(folder))
+		return newBucket(openFiles(dir))
 	}
 	// The prefix is used as it is written, without unescaping.
 	host, prefix, _ := strings.Cut(rest, "/")

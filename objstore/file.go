@@ -20,11 +20,11 @@ import (
 // so it is not used.
 type files struct{ root string }
 
-func openFiles(folder string) (*files, error) {
-	if folder == "" {
+func openFiles(directory string) (*files, error) {
+	if directory == "" {
 		return nil, errors.New("the path of the directory is empty")
 	}
-	root, err := filepath.Abs(filepath.FromSlash(folder))
+	root, err := filepath.Abs(filepath.FromSlash(directory))
 	return &files{root: root}, err
 }
 

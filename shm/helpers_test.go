@@ -20,7 +20,7 @@ import (
 	"leat/npy"
 )
 
-// isolate gives a test folders of its own for named arrays, which its children find too.
+// isolate gives a test directories of its own for named arrays, which its children find too.
 func isolate(t testing.TB) (run, temp string) {
 	t.Helper()
 	run, temp = filepath.Join(t.TempDir(), "run"), t.TempDir()
@@ -231,7 +231,7 @@ func descriptors(t testing.TB) int {
 	return len(must(os.ReadDir("/proc/self/fd"))(t))
 }
 
-// userFiles makes a .npy file of 6 by 1000 float32 and a symbolic link to it in another folder.
+// userFiles makes a .npy file of 6 by 1000 float32 and a symbolic link to it in another directory.
 func userFiles(t testing.TB, dir string) (name, link string) {
 	t.Helper()
 	check(t, os.Mkdir(dir, 0o755))

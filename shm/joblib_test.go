@@ -12,7 +12,7 @@ import (
 )
 
 // What joblib's memory mapping does wrong, each by its name. A full /dev/shm is in limits_test.go,
-// what killed processes leave in kill_test.go, folders that others can read in hostile_test.go.
+// what killed processes leave in kill_test.go, directories that others can read in hostile_test.go.
 
 func sums(arrays ...*ndarray.Array) (list []string) {
 	for _, a := range arrays {

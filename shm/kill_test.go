@@ -74,7 +74,7 @@ func childBusy([]string) error {
 	return nil
 }
 
-// leftovers are the files in the folders of named arrays.
+// leftovers are the files in the directories of named arrays.
 func leftovers(t testing.TB, run, temp string) []string {
 	t.Helper()
 	var list []string
@@ -83,7 +83,7 @@ func leftovers(t testing.TB, run, temp string) []string {
 			if errors.Is(err, os.ErrNotExist) {
 				return nil
 			}
-			if err == nil && !info.IsDir() && info.Name() != ".leat" { // the marker of a folder of leat's
+			if err == nil && !info.IsDir() && info.Name() != ".leat" { // the marker of a directory of leat's
 				list = append(list, path)
 			}
 			return err
@@ -195,7 +195,7 @@ func childPair(args []string) error {
 	return nil
 }
 
-// joblib leaves 100 MB and its folders for ever.
+// joblib leaves 100 MB and its directories for ever.
 func TestKillsOfParentAndWorkers(t *testing.T) {
 	run, temp := isolate(t)
 	before := memfds(t)

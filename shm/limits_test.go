@@ -48,7 +48,7 @@ func TestFullSharedMemoryIsAnError(t *testing.T) {
 		defer f.Close()
 		return must(fdio.FreeSpace(int(f.Fd())))(t)
 	}
-	check(t, must(s.Put([]byte{1}))(t).Close()) // makes the folders
+	check(t, must(s.Put([]byte{1}))(t).Close()) // makes the directories
 	empty := free()
 	for _, what := range []string{"put", "new"} {
 		for _, step := range []int{2 << 20, 256 << 10, 4096, 1} {
@@ -357,7 +357,7 @@ func TestRelativeTempVariable(t *testing.T) {
 	_, err = GC(nil)
 	named("GC", err, "LEAT_RUNTIME_DIR")
 	if _, err := os.Lstat("here"); err == nil {
-		t.Error("a folder was made")
+		t.Error("a directory was made")
 	}
 }
 

@@ -49,8 +49,8 @@ func together(t testing.TB, dir string, n int, name string, args ...string) (out
 	return outputs
 }
 
-// ready reports that a child of together is ready, and waits until all are. Its folder and number
-// are the last arguments.
+// ready reports that a child of together is ready, and waits until all are. Its directory and
+// number are the last arguments.
 func ready(args []string) error {
 	dir, number := args[len(args)-2], args[len(args)-1]
 	if err := os.WriteFile(filepath.Join(dir, "ready-"+number), nil, 0o600); err != nil {

@@ -77,11 +77,11 @@ func swept(t testing.TB, dir string) {
 	if n > int(u.Objects) { // fewer: versions that were replaced are there until their space is needed
 		t.Errorf("%d objects are counted, %d found", u.Objects, n)
 	}
-	for folder, want := range map[string]int{"procs": 1} {
-		names := slices.DeleteFunc(ok(os.ReadDir(filepath.Join(dir, "stage", folder)))(t),
+	for directory, want := range map[string]int{"procs": 1} {
+		names := slices.DeleteFunc(ok(os.ReadDir(filepath.Join(dir, "stage", directory)))(t),
 			func(e os.DirEntry) bool { return e.Name() == ".leat" })
 		if len(names) != want {
-			t.Errorf("%d files are in %s", len(names), folder)
+			t.Errorf("%d files are in %s", len(names), directory)
 		}
 	}
 	must(t, filepath.WalkDir(filepath.Join(dir, "stage"), func(path string, e os.DirEntry, err error) error {

@@ -83,7 +83,7 @@ func TestExistsCreatesNothing(t *testing.T) {
 			t.Errorf("Exists(%q) before there is one", named)
 		}
 		if _, err := os.Stat(dir); err == nil {
-			t.Fatalf("Exists(%q) made the folder", named)
+			t.Fatalf("Exists(%q) made the directory", named)
 		}
 	}
 	pool(t, dir, Options{})

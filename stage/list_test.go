@@ -18,20 +18,20 @@ import (
 	"leat/stage"
 )
 
-// storeOf is a folder with n objects of one KiB, "0" to n-1, as a source.
-func storeOf(t *testing.T, n int) (src *objstore.Bucket, folder string) {
+// storeOf is a directory with n objects of one KiB, "0" to n-1, as a source.
+func storeOf(t *testing.T, n int) (src *objstore.Bucket, directory string) {
 	t.Helper()
-	folder = t.TempDir()
+	directory = t.TempDir()
 	for i := range n {
-		if err := os.WriteFile(filepath.Join(folder, fmt.Sprint(i)), make([]byte, 1024), 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(directory, fmt.Sprint(i)), make([]byte, 1024), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
-	src, err := objstore.Open(t.Context(), "file://"+folder, nil)
+	src, err := objstore.Open(t.Context(), "file://"+directory, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return src, folder
+	return src, directory
 }
 
 // poolIn opens a pool that the test's end closes.
@@ -170,8 +170,8 @@ func testRemoveUnused(t *testing.T) {
 }
 
 func TestWaitStaged(t *testing.T) {
-	src, folder := storeOf(t, 3)
-	if err := os.WriteFile(filepath.Join(folder, "large"), make([]byte, 9000), 0o666); err != nil {
+	src, directory := storeOf(t, 3)
+	if err := os.WriteFile(filepath.Join(directory, "large"), make([]byte, 9000), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	p := poolIn(t, t.TempDir(), &stage.Options{MaxBytes: 2 * 4096})

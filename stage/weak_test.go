@@ -179,14 +179,14 @@ func TestUnversionedDirectReadRestarts(t *testing.T) {
 
 func TestFileReplacedWithSameSizeAndTime(t *testing.T) {
 	t.Parallel()
-	dir, folder := t.TempDir(), t.TempDir()
+	dir, directory := t.TempDir(), t.TempDir()
 	put := func(data string) {
-		next := filepath.Join(folder, "next")
+		next := filepath.Join(directory, "next")
 		must(t, os.WriteFile(next, []byte(data), 0o600))
 		must(t, os.Chtimes(next, timedAt, timedAt)) // as rsync -t does
-		must(t, os.Rename(next, filepath.Join(folder, "a")))
+		must(t, os.Rename(next, filepath.Join(directory, "a")))
 	}
-	src := ok(objstore.Open(t.Context(), folder, nil))(t)
+	src := ok(objstore.Open(t.Context(), directory, nil))(t)
 	defer src.Close()
 	for _, data := range []string{"old", "new"} {
 		put(data)

@@ -30,8 +30,8 @@ type Capabilities struct {
 	Local bool
 	// OneBlockPerJob reports whether workers may be started for one block each.
 	OneBlockPerJob bool
-	// SharedFolder reports whether workers need StartOptions.Folder.
-	SharedFolder bool
+	// SharedDir reports whether workers need StartOptions.Dir.
+	SharedDir bool
 	// NoSharedFS reports whether workers normally share no directory with this machine, for example
 	// because they run in containers.
 	NoSharedFS bool
@@ -54,9 +54,9 @@ type StartOptions struct {
 	// or in an environment that only this user can read, never on a command line. It is zero for
 	// local launchers.
 	Endpoint Endpoint
-	// Folder is a directory of this run, of mode 0700, that all its workers can reach; "": none. It
-	// may hold secrets and logs of workers; the run removes it.
-	Folder string
+	// Directory is a directory of this run, of mode 0700, that all its workers can reach; "": none.
+	// It may hold secrets and logs of workers; the run removes it.
+	Dir string
 	// Connect creates a connection for a child and returns the child's end, which the launcher
 	// closes after starting the child. Only for local launchers.
 	Connect func() (*os.File, error)

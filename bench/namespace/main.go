@@ -4,7 +4,7 @@
 // Ranks are real processes: this program, run again. They are started and warmed up before, and
 // released together by the clock; a join is measured from that moment to the last rank's being a
 // member. The many live jobs are held by a few processes, a hundred each, since each has all of its
-// locks and descriptors for itself anyway. Runtime folder and directories are temporary ones.
+// locks and descriptors for itself anyway. Runtime directory and directories are temporary ones.
 //
 // The peer, get_shm_prefix of MosaicML streaming, can't be installed here: its figures were
 // measured before, on the same kind of machine.
@@ -57,7 +57,7 @@ func run(ctx context.Context, opts *runner.Options) (err error) {
 	if opts.Quick {
 		o.runs, o.starts, o.live = 2, 10, o.live[:2]
 	}
-	for _, where := range []string{"/dev/shm", ""} { // the runtime folder lies in memory where it can
+	for _, where := range []string{"/dev/shm", ""} { // the runtime directory lies in memory where it can
 		if root, err := os.MkdirTemp(where, "leat-bench-"); err == nil {
 			defer os.RemoveAll(root)
 			if err := os.Setenv("LEAT_RUNTIME_DIR", root); err != nil {

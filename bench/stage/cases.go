@@ -92,7 +92,7 @@ func (b *bench) small(op, dir string) task {
 	return task{Op: op, Dir: dir, Objects: b.objects, Size: smallSize, Workers: 32}
 }
 
-// in has f run with an empty folder that is going to hold the small objects.
+// in has f run with an empty directory that is going to hold the small objects.
 func (b *bench) in(p place, f func(dir string) error) error {
 	syscall.Sync() // nothing that was before is to be written back meanwhile
 	return p.fresh(int64(b.objects)*smallSize*5/4, f)

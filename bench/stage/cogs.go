@@ -55,7 +55,7 @@ func (b *bench) cogs(runs int) error {
 				return err
 			}
 		}
-		return b.served(serverTask{Latency: cogLatency, Folder: files}, func(s *server) error {
+		return b.served(serverTask{Latency: cogLatency, Dir: files}, func(s *server) error {
 			warm := filepath.Join(dir, "warm")
 			if _, err := b.ndvi(dir, task{URL: s.url, Stage: warm}); err != nil {
 				return err

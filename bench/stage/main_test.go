@@ -115,9 +115,9 @@ func TestAWrongObjectIsNoticed(t *testing.T) {
 func TestWorkerReportsErrors(t *testing.T) {
 	b := &bench{ctx: t.Context()}
 	for what, x := range map[string]task{
-		"a folder that can't be made": {Op: opStage, Dir: "/dev/null/stage", Objects: 1, Size: smallSize, Workers: 1},
-		"no such task":                {Op: "dance", Objects: 1},
-		"a source that is not there":  {Op: opBare, URL: "http://127.0.0.1:1", Objects: 1, Size: smallSize, Workers: 1},
+		"a directory that can't be made": {Op: opStage, Dir: "/dev/null/stage", Objects: 1, Size: smallSize, Workers: 1},
+		"no such task":                   {Op: "dance", Objects: 1},
+		"a source that is not there":     {Op: opBare, URL: "http://127.0.0.1:1", Objects: 1, Size: smallSize, Workers: 1},
 	} {
 		if _, err := b.one("", x); err == nil {
 			t.Errorf("%s: no error", what)

@@ -19,7 +19,7 @@ import (
 type serverTask struct {
 	Latency time.Duration // before each answer
 	Rate    float64       // bytes a second that one connection gives; 0: all that it can
-	Folder  string        // whose files are given; "": made-up objects
+	Dir     string        // whose files are given; "": made-up objects
 }
 
 // served is what the server says: at first where it is, and whenever it is asked what it was asked
@@ -100,9 +100,9 @@ type handler struct {
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h.t.Folder != "" {
+	if h.t.Dir != "" {
 		time.Sleep(h.t.Latency)
-		http.ServeFile(w, r, filepath.Join(h.t.Folder, path.Base(r.URL.Path)))
+		http.ServeFile(w, r, filepath.Join(h.t.Dir, path.Base(r.URL.Path)))
 		return
 	}
 	o, err := parseObject(strings.TrimPrefix(r.URL.Path, "/"))

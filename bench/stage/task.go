@@ -25,7 +25,7 @@ const (
 	opGet    = "get"    // reads each into memory, no more
 	opBare   = "bare"   // the same by net/http alone
 	opBareIn = "barein" // the same, each goroutine into the same memory again and again
-	opWrite  = "write"  // one write to a file of the same folder for each
+	opWrite  = "write"  // one write to a file of the same directory for each
 	opRead   = "read"   // one read of such a file into new memory for each
 	opReuse  = "reuse"  // the same into the same memory
 	opMemory = "memory" // opStage; what counts is the memory of the process
@@ -52,7 +52,7 @@ type task struct {
 	Epochs   int
 	Profile  string
 
-	Files, Stage string // of opNDVI: where the files are, if not at URL; the folder of the stage, "": none
+	Files, Stage string // of opNDVI: where the files are, if not at URL; the directory of the stage, "": none
 	Side         int    // of the rasters of which a window is wanted; 0: all of them
 }
 
@@ -167,7 +167,7 @@ func (b *bench) one(name string, t task) (answer, error) {
 	return all[0], nil
 }
 
-// fresh calls f with an empty folder, whose bytes are going to be so many.
+// fresh calls f with an empty directory, whose bytes are going to be so many.
 func (p place) fresh(size int64, f func(dir string) error) (err error) {
 	dir, err := os.MkdirTemp(p.dir, "run-")
 	if err != nil {

@@ -92,7 +92,7 @@ type steps struct {
 }
 
 // firstBlock has a worker of a kind compute one block without work.
-func (b *bench) firstBlock(k worker.Launcher, folder string) (s steps, err error) {
+func (b *bench) firstBlock(k worker.Launcher, directory string) (s steps, err error) {
 	var first atomic.Int64
 	var begin time.Time
 	c, err := b.channel(1, testJob{}, func() { first.Store(int64(time.Since(begin))) })
@@ -100,7 +100,7 @@ func (b *bench) firstBlock(k worker.Launcher, folder string) (s steps, err error
 		return s, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	o := coordinator.RunOptions{Workers: 1, Command: []string{b.self, "workers", "worker"}, Run: "bench", Folder: folder}
+	o := coordinator.RunOptions{Workers: 1, Command: []string{b.self, "workers", "worker"}, Run: "bench", Dir: directory}
 	if !k.Capabilities().Local {
 		if o.Endpoint, err = c.Listen("127.0.0.1:0"); err != nil {
 			return s, err

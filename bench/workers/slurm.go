@@ -59,12 +59,12 @@ func (b *bench) slurm() error {
 		if err != nil {
 			return err
 		}
-		folder := filepath.Join(b.dir, "slurm")
-		if err := os.Mkdir(folder, 0o700); err != nil {
+		directory := filepath.Join(b.dir, "slurm")
+		if err := os.Mkdir(directory, 0o700); err != nil {
 			return err
 		}
-		s, err := b.firstBlock(slurm.New(&slurm.Options{CPUs: 1}), folder)
-		if err = errors.Join(err, os.RemoveAll(folder)); err != nil {
+		s, err := b.firstBlock(slurm.New(&slurm.Options{CPUs: 1}), directory)
+		if err = errors.Join(err, os.RemoveAll(directory)); err != nil {
 			return err
 		}
 		one, err := b.apply(here, nil)

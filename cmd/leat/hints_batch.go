@@ -16,7 +16,7 @@ func batchHint(e *worker.BatchError) string {
 	case e.Kind != "slurm":
 	case strings.Contains(strings.ToLower(e.Code), "held"):
 		return "release it by `scontrol release JOB`"
-	case e.Code == "Options.Folder":
+	case e.Code == "Options.Dir":
 		return fieldHint("Concurrency.SharedTemp", "")
 	}
 	return batchHints[e.Kind+" "+e.Code]

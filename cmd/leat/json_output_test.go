@@ -120,7 +120,7 @@ func TestJSONMatchesSchema(t *testing.T) {
 		t.Error(err)
 	}
 	commit = ""
-	whole := gdal.Available() == nil && ogr != "" && sharedFolder() != ""
+	whole := gdal.Available() == nil && ogr != "" && sharedDir() != ""
 	t.Run("scripts", func(t *testing.T) {
 		testscript.Run(t, testscript.Params{
 			Dir:                 "testdata/json",
@@ -129,7 +129,7 @@ func TestJSONMatchesSchema(t *testing.T) {
 				m := newMirror(t, e.WorkDir)
 				e.Setenv("WEB", m.files.URL)
 				e.Setenv("HEAVY", "a"+strings.Repeat(" + sin(a)*cos(a)", 300)) // seconds, if it is not killed
-				e.Setenv("SHARED", sharedFolder())
+				e.Setenv("SHARED", sharedDir())
 				e.Setenv("LEAT_CACHE_DIR", filepath.Join(e.WorkDir, "home"))
 				e.Setenv("LEAT_RUNTIME_DIR", jobs)
 				return nil

@@ -57,10 +57,10 @@ func (l leakChecked) Run() int {
 //	truncate FILE BYTES           cuts a file short
 //	await FILE                    waits until a file has some bytes
 //	nothing-hidden                no unfinished file of leat is left
-//	tmpfs FOLDER SIZE, remount FOLDER OPTIONS  where [mounts]
+//	tmpfs Directory SIZE, remount Directory OPTIONS  where [mounts]
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	shared := sharedFolder()
+	shared := sharedDir()
 	python := pythonWith("rasterio")
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -91,8 +91,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// sharedFolder is where the real rasters are, "" where they are not.
-func sharedFolder() string {
+// sharedDir is where the real rasters are, "" where they are not.
+func sharedDir() string {
 	dir, err := filepath.Abs("../../../shared/data")
 	if err != nil {
 		return ""
@@ -159,7 +159,7 @@ func snapshot(ts *testscript.TestScript, dir string) map[string]string {
 			return err
 		}
 		if d.IsDir() {
-			all[path] = "folder"
+			all[path] = "directory"
 			return nil
 		}
 		i, err := d.Info()

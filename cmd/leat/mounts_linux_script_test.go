@@ -26,7 +26,7 @@ var canMount = sync.OnceValue(func() bool {
 
 func mountTmpfs(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
-		ts.Fatalf("usage: tmpfs FOLDER SIZE")
+		ts.Fatalf("usage: tmpfs DIRECTORY SIZE")
 	}
 	dir := ts.MkAbs(args[0])
 	ts.Check(os.MkdirAll(dir, 0o777))
@@ -36,7 +36,7 @@ func mountTmpfs(ts *testscript.TestScript, neg bool, args []string) {
 
 func remount(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
-		ts.Fatalf("usage: remount FOLDER ro|size=SIZE")
+		ts.Fatalf("usage: remount DIRECTORY ro|size=SIZE")
 	}
 	if args[1] == "ro" {
 		ts.Check(unix.Mount("tmpfs", ts.MkAbs(args[0]), "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))

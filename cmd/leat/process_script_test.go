@@ -20,7 +20,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// process is leat with arguments, in a folder, not started yet. What it says goes to the buffer.
+// process is leat with arguments, in a directory, not started yet. What it says goes to the buffer.
 func process(t *testing.T, dir string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	self, err := os.Executable()
@@ -47,7 +47,7 @@ func leat(t *testing.T, code int, dir string, args ...string) string {
 	return out.String()
 }
 
-// names are the entries of a folder, hidden ones too.
+// names are the entries of a directory, hidden ones too.
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -61,7 +61,7 @@ func names(t *testing.T, dir string) []string {
 	return list
 }
 
-// longRun is a folder with a scene, and arguments for a run of many blocks that takes seconds.
+// longRun is a directory with a scene, and arguments for a run of many blocks that takes seconds.
 func longRun(t *testing.T) (dir string, args []string) {
 	t.Helper()
 	if testing.Short() {
@@ -299,7 +299,7 @@ func TestSecondRunOnOneOutputIsRefused(t *testing.T) {
 			t.Errorf("the first run is not named by %q: %q", want, said)
 		}
 	}
-	// Another name of the same file, by a folder that is a link.
+	// Another name of the same file, by a directory that is a link.
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(dir, link); err != nil {
 		t.Fatal(err)
@@ -374,7 +374,7 @@ func TestHugeExpressionIsRefusedQuickly(t *testing.T) {
 
 func TestInfoDescribesEveryRealRaster(t *testing.T) {
 	t.Parallel()
-	root := sharedFolder()
+	root := sharedDir()
 	if root == "" {
 		t.Skip("no test data: ../shared/data is not there")
 	}

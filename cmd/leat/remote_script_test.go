@@ -40,13 +40,13 @@ func (c countedAnswer) Write(b []byte) (int, error) {
 func newMirror(t testing.TB, dir string) *mirror {
 	t.Helper()
 	m := &mirror{bytes: map[string]int64{}}
-	folder := http.FileServer(http.Dir(dir))
+	directory := http.FileServer(http.Dir(dir))
 	m.files = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/closed/") {
 			http.Error(w, "no", http.StatusForbidden)
 			return
 		}
-		folder.ServeHTTP(countedAnswer{w, m, r.URL.Path}, r)
+		directory.ServeHTTP(countedAnswer{w, m, r.URL.Path}, r)
 	}))
 	t.Cleanup(m.files.Close)
 	backend := s3mem.New()

@@ -109,12 +109,12 @@ func (s *webStore) reads(path string) int {
 	return s.served[path]
 }
 
-// objects is how many objects below a folder were asked for.
-func (s *webStore) objects(folder string) (n int) {
+// objects is how many objects below a directory were asked for.
+func (s *webStore) objects(dir string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for path := range s.served {
-		if strings.HasPrefix(path, folder) {
+		if strings.HasPrefix(path, dir) {
 			n++
 		}
 	}

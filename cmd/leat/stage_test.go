@@ -35,8 +35,8 @@ import (
 func staged(t *testing.T, dir string) (list []string) {
 	t.Helper()
 	root := filepath.Join(dir, "stage")
-	for _, folder := range []string{"objects", "segments", "procs"} {
-		if err := filepath.WalkDir(filepath.Join(root, folder), func(path string, d fs.DirEntry, err error) error {
+	for _, directory := range []string{"objects", "segments", "procs"} {
+		if err := filepath.WalkDir(filepath.Join(root, directory), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
 			}
@@ -304,7 +304,7 @@ func TestPinUntilInterrupted(t *testing.T) {
 	}
 }
 
-func TestPrefetchPrefixSkipsFolders(t *testing.T) {
+func TestPrefetchPrefixSkipsDirs(t *testing.T) {
 	t.Parallel()
 	backend := s3mem.New()
 	server := httptest.NewServer(gofakes3.New(backend).Server())
@@ -417,7 +417,7 @@ func TestURLListErrorsHaveLineNumbers(t *testing.T) {
 			[]string{"s3://b/x", "s3://b/a b", "s3://b/#1"}, ""},
 		{"no end of line", "file:///a", []string{"file:///a"}, ""},
 		{"nothing", "", nil, ""},
-		{"folders", "s3://b/\ngs://b/p/\n", []string{"s3://b/", "gs://b/p/"}, ""},
+		{"directories", "s3://b/\ngs://b/p/\n", []string{"s3://b/", "gs://b/p/"}, ""},
 		{"mistakes", "s3://b/x\ns3://b\nx\n", nil, "l, line 2: s3://b names no object, expected s3://BUCKET/NAME\n" +
 			"l, line 3: x is no URL: write one such as s3://bucket/name, https://host/name or file:///directory/name"},
 		{"secrets", "ftp://u:SECRET@h/x?sig=SECRET\n", nil,

@@ -23,7 +23,7 @@ func TestReadAttributeTables(t *testing.T) {
 	const script = `import json, sys
 from osgeo import gdal
 gdal.UseExceptions()
-folder = json.load(sys.stdin)
+directory = json.load(sys.stdin)
 rat = gdal.RasterAttributeTable()
 for name, typ, use in (("Value", gdal.GFT_Integer, gdal.GFU_MinMax), ("Histogram", gdal.GFT_Real, gdal.GFU_PixelCount), ("Class_Names", gdal.GFT_String, gdal.GFU_Name), ("More", gdal.GFT_Integer, gdal.GFU_Generic)):
     rat.CreateColumn(name, typ, use)
@@ -32,7 +32,7 @@ for i, (n, w) in enumerate(((5, "water"), (7.5, "forest"), (0, "\u00fcbrig"))):
     rat.SetValueAsInt(i, 0, i); rat.SetValueAsDouble(i, 1, n)
     rat.SetValueAsString(i, 2, w); rat.SetValueAsInt(i, 3, -i)
 for name, driver in (("a.img", "HFA"), ("a.tif", "GTiff")):
-    ds = gdal.GetDriverByName(driver).Create(folder + "/" + name, 4, 4, 2)
+    ds = gdal.GetDriverByName(driver).Create(directory + "/" + name, 4, 4, 2)
     ds.GetRasterBand(1).SetDefaultRAT(rat)
     if driver == "GTiff":
         ds.GetRasterBand(2).SetCategoryNames(["none", "one", "two"])

@@ -50,8 +50,8 @@ func TestMissingLibraryError(t *testing.T) {
 			[]string{"LEAT_GDAL_LIBRARY=/nonexistent/libgdal.so", "no such library"}},
 		"no GDAL": {"libm.so.6", []string{"libm.so.6 is not a libgdal", "GDALVersionInfo", "apt-get install gdal-bin",
 			"libgdal32", "conda install", "brew install gdal"}},
-		"no object": {text, []string{text, "can't be loaded", "ELF"}},
-		"a folder":  {filepath.Dir(text), []string{filepath.Dir(text), "can't be loaded"}},
+		"no object":   {text, []string{text, "can't be loaded", "ELF"}},
+		"a directory": {filepath.Dir(text), []string{filepath.Dir(text), "can't be loaded"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := child(t, "available", []string{libraryInEnv + "=" + c.library})

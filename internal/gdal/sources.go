@@ -87,7 +87,7 @@ func vrtText(name string) []byte {
 
 // sourcesOf lists the sources that a VRT in a directory names: files, and names that contain no
 // path of an existing file.
-func sourcesOf(text []byte, folder string) (names []string) {
+func sourcesOf(text []byte, dir string) (names []string) {
 	if text == nil {
 		return nil
 	}
@@ -110,13 +110,13 @@ func sourcesOf(text []byte, folder string) (names []string) {
 		within := ""
 		for _, a := range e.Attr {
 			if strings.EqualFold(a.Name.Local, "relativeToVRT") && a.Value == "1" {
-				within = folder
+				within = dir
 			}
 		}
 		switch {
 		case source == "":
 		case strings.HasPrefix(source, "<"):
-			names = append(names, sourcesOf([]byte(source), folder)...)
+			names = append(names, sourcesOf([]byte(source), dir)...)
 		default:
 			names = append(names, fileIn(source, within))
 		}
@@ -124,11 +124,11 @@ func sourcesOf(text []byte, folder string) (names []string) {
 }
 
 // fileIn returns the plain file that a GDAL name refers to, or the name itself if there is none.
-// Relative names are relative to folder.
-func fileIn(name, folder string) string {
+// Relative names are relative to directory.
+func fileIn(name, dir string) string {
 	path := func(s string) string {
-		if folder != "" && !filepath.IsAbs(s) {
-			return filepath.Join(folder, s)
+		if dir != "" && !filepath.IsAbs(s) {
+			return filepath.Join(dir, s)
 		}
 		return s
 	}

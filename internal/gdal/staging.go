@@ -24,7 +24,7 @@ type staging struct {
 	lock  *os.File
 }
 
-func stagingFolder(path string) string {
+func stagingDir(path string) string {
 	return tempfile.HiddenName(path, stagingSuffix)
 }
 
@@ -49,12 +49,12 @@ func FindStaging(dir string) ([]string, error) {
 
 // RemoveStaging removes the directory that a killed Writer of path left, and returns its path and
 // size; "" if there is none. It returns an error if a Writer is running.
-func RemoveStaging(path string) (folder string, bytes int64, err error) {
-	st, err := os.Lstat(stagingFolder(path))
+func RemoveStaging(path string) (directory string, bytes int64, err error) {
+	st, err := os.Lstat(stagingDir(path))
 	if err != nil || !st.IsDir() {
 		return "", 0, nil
 	}
-	bytes, err = sizeOf(stagingFolder(path))
+	bytes, err = sizeOf(stagingDir(path))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", 0, err
 	}
@@ -82,7 +82,7 @@ func sizeOf(path string) (n int64, err error) {
 
 // newStaging creates and locks the directory for the output at path.
 func newStaging(path string) (*staging, error) {
-	s := &staging{final: path, dir: stagingFolder(path)}
+	s := &staging{final: path, dir: stagingDir(path)}
 	for {
 		if err := os.Mkdir(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, s.explain(err)
@@ -235,9 +235,9 @@ func (s *staging) publish(noClobber bool, belongings []string) error {
 	if _, err := os.Lstat(s.final); err == nil && noClobber {
 		return fmt.Errorf("%s: %w", s.final, fs.ErrExist)
 	}
-	base, folder := names[0], filepath.Dir(s.final)
+	base, directory := names[0], filepath.Dir(s.final)
 	for _, suffix := range stale {
-		belongings = append(belongings, filepath.Join(folder, base+suffix))
+		belongings = append(belongings, filepath.Join(directory, base+suffix))
 	}
 	for _, path := range belongings {
 		if slices.Contains(names, filepath.Base(path)) {
@@ -249,7 +249,7 @@ func (s *staging) publish(noClobber bool, belongings []string) error {
 		}
 	}
 	for i, name := range append(names[1:], base) {
-		from, to := filepath.Join(s.outputs(), name), filepath.Join(folder, name)
+		from, to := filepath.Join(s.outputs(), name), filepath.Join(directory, name)
 		st, err := os.Lstat(to)
 		if err == nil && st.IsDir() {
 			if noClobber && name == base {

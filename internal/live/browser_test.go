@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-var pictures = flag.String("pictures", "", "write pictures of the page to this `folder`")
+var pictures = flag.String("pictures", "", "write pictures of the page to this `directory`")
 
 func TestBrowserShowsRunningRun(t *testing.T) {
 	b := browser(t)

@@ -31,7 +31,7 @@ func setAll(t *testing.T, vars map[string]string) {
 func TestOpenUsesFirstUsableDirectory(t *testing.T) {
 	uid := strconv.Itoa(os.Geteuid())
 	for what, test := range map[string]struct {
-		named string // below the test's folder, which vars mean by @
+		named string // below the test's directory, which vars mean by @
 		vars  map[string]string
 		want  string // likewise; empty: none
 	}{

@@ -54,7 +54,7 @@ func TestOpenRootCreatesPrivateDirectory(t *testing.T) {
 		must(t, unix.Fstat(d.Fd(), &st))
 		must(t, unix.Stat(path, &st2))
 		if idOf(&st) != idOf(&st2) {
-			t.Error("Fd is another folder's")
+			t.Error("Fd is another directory's")
 		}
 		must(t, d.Close())
 		// The second time it is there.
@@ -62,7 +62,8 @@ func TestOpenRootCreatesPrivateDirectory(t *testing.T) {
 	}
 }
 
-// underUmask works in a folder as a user without root's rights, whose umask takes all of them away.
+// underUmask works in a directory as a user without root's rights, whose umask takes all of them
+// away.
 func underUmask(args []string) error {
 	if err := os.Chdir(args[0]); err != nil {
 		return err
@@ -128,7 +129,7 @@ func TestOpenRootRefusesForeignDirectories(t *testing.T) {
 			return os.Chmod(p, 0o777|fs.ModeSticky)
 		}},
 		{"a file", "link or a file", func(p string) error { return os.WriteFile(p, nil, 0o600) }},
-		{"a link to a good folder", "link or a file", func(p string) error {
+		{"a link to a good directory", "link or a file", func(p string) error {
 			if err := os.Mkdir(at("good"), 0o700); err != nil {
 				return err
 			}
@@ -259,7 +260,7 @@ func TestNamesResolveThroughDescriptor(t *testing.T) {
 	must(t, os.Mkdir(d.Path(), 0o755))
 	leave(t, d, "a", "whole")
 	if !exists(filepath.Join(d.Path()+"-moved", "a")) || exists(d.FilePath("a")) {
-		t.Error("the file is not in the folder that was opened")
+		t.Error("the file is not in the directory that was opened")
 	}
 	if diff := cmp.Diff([]string{"a"}, names(t, d)); diff != "" {
 		t.Error(diff)
@@ -270,7 +271,7 @@ func TestUseAfterCloseIsAnError(t *testing.T) {
 	d := ok(OpenRoot(filepath.Join(fastTemp(t), "leat"), "LEAT_RUNTIME_DIR"))(t)
 	h := ok(d.Publish("a", 0o600, nil))(t)
 	must(t, d.Close())
-	must(t, h.Release()) // needs no folder
+	must(t, h.Release()) // needs no directory
 	// Their numbers would be these files' now.
 	r, w, err := os.Pipe()
 	must(t, err)

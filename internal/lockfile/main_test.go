@@ -53,7 +53,7 @@ func bothWays(t *testing.T, f func(t *testing.T)) {
 	}
 }
 
-// openTest opens a fresh folder, in memory where the machine has such a file system.
+// openTest opens a fresh directory, in memory where the machine has such a file system.
 func openTest(t testing.TB) *Dir {
 	t.Helper()
 	return openAgain(t, filepath.Join(fastTemp(t), "leat"))

@@ -124,7 +124,7 @@ func TestHostileEntriesAreNotFollowed(t *testing.T) {
 	})
 }
 
-// foreign is a user who has no rights to some of the files in a folder of their own.
+// foreign is a user who has no rights to some of the files in a directory of their own.
 func foreign(args []string) error {
 	if err := os.Chdir(args[0]); err != nil {
 		return err
@@ -155,11 +155,11 @@ func foreign(args []string) error {
 	if removed, err := d.Sweep("own 000"); removed || err != nil {
 		return fmt.Errorf("own 000: Sweep: %v, %w", removed, err)
 	}
-	if _, err := d.MakeSub("root's folder"); !errors.Is(err, ErrForeign) {
-		return fmt.Errorf("root's folder: %w", err)
+	if _, err := d.MakeSub("root's directory"); !errors.Is(err, ErrForeign) {
+		return fmt.Errorf("root's directory: %w", err)
 	}
-	if _, err := d.OpenSub("own folder 000"); !errors.Is(err, ErrForeign) {
-		return fmt.Errorf("own folder 000: %w", err)
+	if _, err := d.OpenSub("own directory 000"); !errors.Is(err, ErrForeign) {
+		return fmt.Errorf("own directory 000: %w", err)
 	}
 	if _, err := OpenRoot(args[1], "LEAT_RUNTIME_DIR"); !errors.Is(err, ErrForeign) {
 		return fmt.Errorf("root's root: %w", err)
@@ -179,11 +179,11 @@ func TestErrorsWithoutPermission(t *testing.T) {
 		must(t, os.WriteFile(path, []byte("precious"), 0o600))
 		must(t, os.Chmod(path, mode))
 	}
-	must(t, os.Mkdir(filepath.Join(root, "root's folder"), 0o700))
-	must(t, os.Mkdir(filepath.Join(root, "own folder 000"), 0))
+	must(t, os.Mkdir(filepath.Join(root, "root's directory"), 0o700))
+	must(t, os.Mkdir(filepath.Join(root, "own directory 000"), 0))
 	must(t, os.WriteFile(filepath.Join(root, marker), nil, 0o600))
 	for _, own := range []string{dir, root, filepath.Join(root, marker), filepath.Join(root, "own 000"),
-		filepath.Join(root, "own folder 000")} {
+		filepath.Join(root, "own directory 000")} {
 		must(t, os.Chown(own, 12345, 12345))
 	}
 	before := look(t, root)

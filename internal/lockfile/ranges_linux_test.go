@@ -214,7 +214,7 @@ func TestDescriptorsAreCloseOnExec(t *testing.T) {
 		of := ok(d.Ranges(shared.Fd(), "a"))(t)
 		defer func() { must(t, of.Close()) }()
 		for what, fd := range map[string]int{
-			"a root": d.fd, "a folder": sub.fd, "a published file": published.fd, "a shared file": shared.fd,
+			"a root": d.fd, "a directory": sub.fd, "a published file": published.fd, "a shared file": shared.fd,
 			"locks": openRanges(t, d, 1)[0].fd, "locks of a file": of.fd,
 		} {
 			if flags := ok(unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0))(t); flags&unix.FD_CLOEXEC == 0 {

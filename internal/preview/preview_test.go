@@ -49,7 +49,7 @@ func TestAPreviewFileIsAPNGOfTheWantedSize(t *testing.T) {
 	}
 }
 
-func TestAPreviewInAMissingFolderIsAnErrorThatNamesIt(t *testing.T) {
+func TestAPreviewInAMissingDirIsAnErrorThatNamesIt(t *testing.T) {
 	src := rastertest.NewMem(3, 3, 1, func(_, row, col int) uint8 { return 1 })
 	if err := Write(t.Context(), filepath.Join(t.TempDir(), "none", "q.png"), src, 0); err == nil {
 		t.Fatal("no error")

@@ -93,13 +93,13 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	fifo, err := unix.Open(filepath.Join(dir, "fifo"), unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	must(t, err)
 	defer unix.Close(fifo)
-	folder, err := unix.Open(dir, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	directory, err := unix.Open(dir, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	must(t, err)
-	defer unix.Close(folder)
+	defer unix.Close(directory)
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	must(t, err)
 	defer unix.Close(null)
-	for what, fd := range map[string]int{"a pipe": fifo, "a folder": folder, "a device": null} {
+	for what, fd := range map[string]int{"a pipe": fifo, "a directory": directory, "a device": null} {
 		begun := time.Now()
 		if _, err := OpenFD(os.Getpid(), fd); !errors.Is(err, ErrGone) {
 			t.Errorf("%s: %v", what, err)

@@ -113,7 +113,7 @@ func TestInvalidDirectivesAreRefusedByQsub(t *testing.T) {
 	}
 }
 
-func TestRefusedFoldersAndStarts(t *testing.T) {
+func TestRefusedDirsAndStarts(t *testing.T) {
 	s := pbstest.New(t, pbstest.Settings{})
 	mk := func(name string, mode os.FileMode) string {
 		d := filepath.Join(t.TempDir(), name)
@@ -126,7 +126,7 @@ func TestRefusedFoldersAndStarts(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct{ folder, want string }{
+	for _, c := range []struct{ dir, want string }{
 		{mk("open", 0o755), "expected 0700"},
 		{mk("a:b", 0o700), "colon"},
 		{"/no/such/folder", "no such file"},
@@ -134,9 +134,9 @@ func TestRefusedFoldersAndStarts(t *testing.T) {
 		{".", "absolute"},
 	} {
 		r := newRun(t, nil, 1, "exit 0")
-		r.Options.Folder = c.folder
+		r.Options.Dir = c.dir
 		_, err := r.kind.Start(t.Context(), r.Options)
-		workertest.WantError(t, err, "shared folder", c.want)
+		workertest.WantError(t, err, "shared directory", c.want)
 	}
 	r := newRun(t, nil, 0, "exit 0")
 	r.Options.RunID, r.Options.Command, r.Options.Endpoint.Addresses, r.Options.Endpoint.Pin, r.Options.Endpoint.Token = "", []string{"true"}, nil, "", ""

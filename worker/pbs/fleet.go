@@ -219,13 +219,13 @@ func (f *fleet) exit(s *submitted, i int, j job) worker.Exit {
 	name := worker.WorkerName(Name, f.o.First+s.first+i)
 	e := worker.Exit{Name: name, Job: "job " + s.subjob(i)}
 	status := string(j.Exit)
-	if status == "" && f.o.Folder != "" {
-		if b, err := os.ReadFile(filepath.Join(f.o.Folder, name+".exit")); err == nil {
+	if status == "" && f.o.Dir != "" {
+		if b, err := os.ReadFile(filepath.Join(f.o.Dir, name+".exit")); err == nil {
 			status = strings.TrimSpace(string(b))
 		}
 	}
 	e.Err = exitError(status, string(j.Comment))
-	if f.o.Folder != "" {
+	if f.o.Dir != "" {
 		e.Log = f.log(name, s.subjob(i))
 	}
 	return e
@@ -257,7 +257,7 @@ func exitError(status, comment string) error {
 func (f *fleet) log(name, subjob string) string {
 	var parts []string
 	for _, p := range []string{name + ".log", subjob + ".OU"} {
-		if s := batch.End(filepath.Join(f.o.Folder, p)); s != "" {
+		if s := batch.End(filepath.Join(f.o.Dir, p)); s != "" {
 			parts = append(parts, s)
 		}
 	}

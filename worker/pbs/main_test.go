@@ -26,18 +26,18 @@ var quick = times{first: 5 * time.Millisecond, longest: 40 * time.Millisecond, c
 // run is a start under test.
 type run struct {
 	*workertest.Start
-	kind   *Launcher
-	folder string
+	kind *Launcher
+	dir  string
 }
 
 // newRun prepares n workers that run a line of shell.
 func newRun(t *testing.T, o *Options, n int, shell string) *run {
-	r := &run{Start: workertest.NewStart(t, n, shell), kind: New(o), folder: filepath.Join(t.TempDir(), "shared folder")}
+	r := &run{Start: workertest.NewStart(t, n, shell), kind: New(o), dir: filepath.Join(t.TempDir(), "shared directory")}
 	r.kind.times = quick
-	if err := os.Mkdir(r.folder, 0o700); err != nil {
+	if err := os.Mkdir(r.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r.Options.Folder = r.folder
+	r.Options.Dir = r.dir
 	return r
 }
 

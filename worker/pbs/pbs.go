@@ -3,14 +3,14 @@
 //
 // n workers are a job array of n subjobs named leat-RUN (one worker is a plain job; several arrays
 // if the server's limit is lower). Each subjob runs a small shell script from qsub's standard
-// input: it redirects output to NAME.log in the run's folder, runs the user's initial commands, and
-// then the worker. The endpoint's secret is in a file of mode 0600 in that folder, which all nodes
-// must be able to read; see [Options].InsecureSecret for sites without such a folder.
+// input: it redirects output to NAME.log in the run's directory, runs the user's initial commands,
+// and then the worker. The endpoint's secret is in a file of mode 0600 in that directory, which all
+// nodes must be able to read; see [Options].InsecureSecret for sites without such a directory.
 //
 // qstat is queried for the states of the jobs, at first every 0.2 s, then less often, down to every
 // 5 s. If the server keeps a history of jobs, a job's state shows its end. Otherwise a job has
 // ended when two queries in a row call it unknown, and its exit status is the one that the script
-// wrote to the folder.
+// wrote to the directory.
 //
 // Not promised: a subjob that the server restarts after a node failure may join again under the
 // same name. A job that can't be deleted because its node is lost remains until an operator uses
@@ -58,7 +58,7 @@ type Options struct {
 	// Throttle bounds how many workers of one start run at once; 0: all. It is divided among the
 	// arrays if there are several, and needs OpenPBS 20 or PBS Professional 2020.
 	Throttle int
-	// InsecureSecret passes the secret in a variable of the job (qsub -v) if no folder is shared
+	// InsecureSecret passes the secret in a variable of the job (qsub -v) if no directory is shared
 	// with the nodes. Users who may see the job with qstat -f can read it there and pose as a
 	// worker.
 	InsecureSecret bool
@@ -101,10 +101,10 @@ func New(o *Options) *Launcher {
 // Name returns "pbs".
 func (k *Launcher) Name() string { return Name }
 
-// Capabilities returns that jobs may compute one block each, and need the shared folder without
+// Capabilities returns that jobs may compute one block each, and need the shared directory without
 // InsecureSecret.
 func (k *Launcher) Capabilities() worker.Capabilities {
-	return worker.Capabilities{OneBlockPerJob: true, SharedFolder: !k.o.InsecureSecret}
+	return worker.Capabilities{OneBlockPerJob: true, SharedDir: !k.o.InsecureSecret}
 }
 
 // Check returns an error if options are invalid, programs are missing, or the server does not

@@ -31,7 +31,7 @@ func TestWorkerNames(t *testing.T) {
 			s := pbstest.New(t, pbstest.Settings{})
 			r := newRun(t, nil, n, showEnvironment)
 			r.Options.First = 7
-			r.Options.Command = append(r.Options.Command, r.folder)
+			r.Options.Command = append(r.Options.Command, r.dir)
 			f := r.start()
 			for name, e := range r.Await(n) {
 				if e.Err != nil {
@@ -39,7 +39,7 @@ func TestWorkerNames(t *testing.T) {
 				}
 			}
 			for i, name := range names(7, n) {
-				env := "\n" + read(t, filepath.Join(r.folder, name+".env"))
+				env := "\n" + read(t, filepath.Join(r.dir, name+".env"))
 				for _, v := range []string{worker.EnvName + "=" + name, worker.EnvSlots + "=1", "GOMAXPROCS=1"} {
 					if !strings.Contains(env, "\n"+v+"\n") {
 						t.Errorf("%s does not find %s", name, v)
@@ -184,9 +184,9 @@ func TestKilledWorkerIsReportedEarly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := pbstest.New(t, set)
 			r := newRun(t, &Options{MaxArray: 2}, 3, `: >"$0/$LEAT_WORKER_NAME.up"; exec sleep 600`)
-			r.Options.Command = append(r.Options.Command, r.folder)
+			r.Options.Command = append(r.Options.Command, r.dir)
 			r.start()
-			workertest.Eventually(t, "no worker is up", func() bool { return exists(filepath.Join(r.folder, "pbs-1.up")) })
+			workertest.Eventually(t, "no worker is up", func() bool { return exists(filepath.Join(r.dir, "pbs-1.up")) })
 			if !s.Kill(100, 1) {
 				t.Fatal("it does not run")
 			}
@@ -260,26 +260,26 @@ func TestRIOSSecretOnCommandLine(t *testing.T) {
 		t.Error("the token is in the script, or among the arguments of qsub")
 	}
 	r.Stop(f)
-	if found, _ := filepath.Glob(filepath.Join(r.folder, "*endpoint*")); len(found) != 0 {
+	if found, _ := filepath.Glob(filepath.Join(r.dir, "*endpoint*")); len(found) != 0 {
 		t.Errorf("the secret stays: %v", found)
 	}
 }
 
-func TestSecretWithoutSharedFolder(t *testing.T) {
+func TestSecretWithoutSharedDir(t *testing.T) {
 	s := pbstest.New(t, pbstest.Settings{})
 	r := newRun(t, nil, 2, `echo "$LEAT_WORKER"; env | grep -c "^LEAT_PBS"; exit 0`)
-	r.Options.Folder = ""
+	r.Options.Dir = ""
 	_, err := r.kind.Start(t.Context(), r.Options)
-	workertest.WantError(t, err, "Folder is empty", "InsecureSecret")
-	if !r.kind.Capabilities().SharedFolder {
-		t.Error("no shared folder is needed")
+	workertest.WantError(t, err, "Dir is empty", "InsecureSecret")
+	if !r.kind.Capabilities().SharedDir {
+		t.Error("no shared directory is needed")
 	}
 	if len(s.Submitted()) > 0 {
 		t.Error("it was submitted")
 	}
 	r.kind.o.InsecureSecret = true
-	if r.kind.Capabilities().SharedFolder {
-		t.Error("a shared folder is needed")
+	if r.kind.Capabilities().SharedDir {
+		t.Error("a shared directory is needed")
 	}
 	out := filepath.Join(t.TempDir(), "out")
 	r.kind.o.Suffix = []string{">" + out + ".$LEAT_WORKER_NAME"}
@@ -305,10 +305,10 @@ func TestSubmitterVariablesNotInherited(t *testing.T) {
 	t.Setenv("LEAT_WORKER_OTHER", "x")
 	pbstest.New(t, pbstest.Settings{})
 	r := newRun(t, &Options{Directives: []string{"-V"}}, 2, showEnvironment)
-	r.Options.Command = append(r.Options.Command, r.folder)
+	r.Options.Command = append(r.Options.Command, r.dir)
 	r.start()
 	r.Await(2)
-	env := read(t, filepath.Join(r.folder, "pbs-1.env"))
+	env := read(t, filepath.Join(r.dir, "pbs-1.env"))
 	if strings.Contains(env, "of another run") || strings.Contains(env, "LEAT_WORKER_OTHER") {
 		t.Error("they do")
 	}
@@ -327,10 +327,10 @@ func TestRIOSJobsStay(t *testing.T) {
 			s := pbstest.New(t, set)
 			// The worker ignores SIGTERM, and has a child.
 			r := newRun(t, &Options{MaxArray: 3}, 7, `trap "" TERM; : >"$0/$LEAT_WORKER_NAME.up"; sleep 600; sleep 600`)
-			r.Options.Command = append(r.Options.Command, r.folder)
+			r.Options.Command = append(r.Options.Command, r.dir)
 			f := r.start()
 			if !set.Hold {
-				workertest.Eventually(t, "no worker is up", func() bool { return exists(filepath.Join(r.folder, "pbs-0.up")) })
+				workertest.Eventually(t, "no worker is up", func() bool { return exists(filepath.Join(r.dir, "pbs-0.up")) })
 			}
 			if len(s.Left()) != 3 {
 				t.Errorf("jobs %v", s.Left())
@@ -438,7 +438,7 @@ func TestFailedStartLeavesNoJobs(t *testing.T) {
 		if len(s.Submitted()) != 1 || len(s.Left()) > 0 {
 			t.Errorf("%v are left of %d", s.Left(), len(s.Submitted()))
 		}
-		if left, _ := filepath.Glob(filepath.Join(r.folder, "*endpoint*")); len(left) > 0 {
+		if left, _ := filepath.Glob(filepath.Join(r.dir, "*endpoint*")); len(left) > 0 {
 			t.Errorf("%v are left", left)
 		}
 	})
@@ -497,7 +497,7 @@ func TestTemporaryQstatFailureEndsNoWorker(t *testing.T) {
 	s := pbstest.New(t, pbstest.Settings{})
 	var log bytes.Buffer
 	r := newRun(t, nil, 2, `while [ ! -e "$0/end" ]; do sleep 0.01; done`)
-	r.Options.Command = append(r.Options.Command, r.folder)
+	r.Options.Command = append(r.Options.Command, r.dir)
 	r.Options.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	f := r.start()
 	var failed atomic.Int32
@@ -513,7 +513,7 @@ func TestTemporaryQstatFailureEndsNoWorker(t *testing.T) {
 	if exited := r.Exits(); len(exited) > 0 {
 		t.Errorf("exited: %v", exited)
 	}
-	if err := os.WriteFile(filepath.Join(r.folder, "end"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(r.dir, "end"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, e := range r.Await(2) {

@@ -8,8 +8,8 @@ import (
 	"leat/worker/internal/batch"
 )
 
-// secretVariable holds the endpoint's text in base64, for jobs without a folder: qsub -v interprets
-// commas and quotes.
+// secretVariable holds the endpoint's text in base64, for jobs without a directory: qsub -v
+// interprets commas and quotes.
 const secretVariable = "LEAT_PBS_ENDPOINT"
 
 // script returns the script of a subjob; the array's first worker has number first.
@@ -21,13 +21,13 @@ func (f *fleet) script(first int) string {
 		fmt.Sprintf("export %s=%s-$((%d + ${PBS_ARRAY_INDEX:-0}))", worker.EnvName, Name, first),
 	}
 	status := []string{"leat_status=$?"}
-	if f.o.Folder != "" {
-		setup = append(setup, "leat_folder="+batch.Quote(f.o.Folder),
-			`rm -f "$leat_folder/$LEAT_WORKER_NAME.exit"`,
-			`exec >>"$leat_folder/$LEAT_WORKER_NAME.log" 2>&1 </dev/null`,
+	if f.o.Dir != "" {
+		setup = append(setup, "leat_dir="+batch.Quote(f.o.Dir),
+			`rm -f "$leat_dir/$LEAT_WORKER_NAME.exit"`,
+			`exec >>"$leat_dir/$LEAT_WORKER_NAME.log" 2>&1 </dev/null`,
 			"export "+worker.EnvFile+"="+batch.Quote(f.secret))
 		// For servers without a history of jobs.
-		status = append(status, `echo "$leat_status" >"$leat_folder/$LEAT_WORKER_NAME.exit"`)
+		status = append(status, `echo "$leat_status" >"$leat_dir/$LEAT_WORKER_NAME.exit"`)
 	} else {
 		setup = append(setup, fmt.Sprintf(`%s=$(printf %%s "$%s" | base64 -d)`, worker.EnvEndpoint, secretVariable),
 			"export "+worker.EnvEndpoint, "unset "+secretVariable)

@@ -29,9 +29,9 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 		return nil, fmt.Errorf("encode endpoint: %w", err)
 	}
 	f := newFleet(k, o)
-	if o.Folder == "" {
+	if o.Dir == "" {
 		env = append(env, secretVariable+"="+base64.StdEncoding.EncodeToString(text))
-	} else if f.secret, err = batch.WriteSecret(o.Folder, Name, text); err != nil {
+	} else if f.secret, err = batch.WriteSecret(o.Dir, Name, text); err != nil {
 		return nil, err
 	}
 	// Delete what was submitted even if ctx has ended.
@@ -49,31 +49,31 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 func (k *Launcher) validateStart(o *worker.StartOptions) error {
 	err := batch.ValidateStart(o)
 	switch {
-	case o.Folder == "" && !k.o.InsecureSecret:
-		err = errors.Join(err, errors.New("option Folder is empty, expected a directory that all nodes share: "+
+	case o.Dir == "" && !k.o.InsecureSecret:
+		err = errors.Join(err, errors.New("option Dir is empty, expected a directory that all nodes share: "+
 			"without InsecureSecret the secret is only passed in a file"))
-	case o.Folder != "":
-		err = errors.Join(err, checkFolder(o.Folder))
+	case o.Dir != "":
+		err = errors.Join(err, checkDir(o.Dir))
 	}
 	return err
 }
 
-func checkFolder(folder string) error {
-	i, err := os.Stat(folder)
+func checkDir(dir string) error {
+	i, err := os.Stat(dir)
 	if err != nil {
-		return fmt.Errorf("shared folder: %w", err)
+		return fmt.Errorf("shared directory: %w", err)
 	}
 	switch {
-	case !i.IsDir() || !filepath.IsAbs(folder):
-		return fmt.Errorf("shared folder %s: expected the absolute path of a directory", folder)
-	case strings.ContainsAny(folder, ":\n"):
-		return fmt.Errorf("shared folder %q: qsub -o allows no colon or line break in the path", folder)
+	case !i.IsDir() || !filepath.IsAbs(dir):
+		return fmt.Errorf("shared directory %s: expected the absolute path of a directory", dir)
+	case strings.ContainsAny(dir, ":\n"):
+		return fmt.Errorf("shared directory %q: qsub -o allows no colon or line break in the path", dir)
 	case i.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("shared folder %s has mode %04o, expected 0700",
-			folder, i.Mode().Perm())
+		return fmt.Errorf("shared directory %s has mode %04o, expected 0700",
+			dir, i.Mode().Perm())
 	}
 	if s, ok := i.Sys().(*syscall.Stat_t); ok && int(s.Uid) != os.Geteuid() {
-		return fmt.Errorf("shared folder %s belongs to user %d, expected %d", folder, s.Uid,
+		return fmt.Errorf("shared directory %s belongs to user %d, expected %d", dir, s.Uid,
 			os.Geteuid())
 	}
 	return nil
@@ -172,10 +172,10 @@ func (f *fleet) arguments(n int) []string {
 		// An array is always rerunnable, a plain job need not be: its blocks go to other workers.
 		args = append(args, "-r", "n")
 	}
-	if o.Folder != "" {
+	if o.Dir != "" {
 		// What PBS itself prints about a job, for example that it was killed after its time, goes
 		// to ID.OU.
-		return append(args, "-o", o.Folder+"/")
+		return append(args, "-o", o.Dir+"/")
 	}
 	return append(args, "-o", os.DevNull, "-v", secretVariable)
 }

@@ -29,11 +29,11 @@ func TestCluster(t *testing.T) {
 	}{
 		{"a worker knows its name, its slots and its run", workerEnvironment},
 		{"exits have the reason and the last lines", endings},
-		{"a folder with blanks and percent signs in its name", oddFolder},
-		{"a folder that the node does not have", missingFolder},
-		{"without a folder the secret is in the environment and nowhere else", secretInEnvironment},
-		{"with a folder the secret is in a file and nowhere else", secretInFile},
-		{"a folder of the options is used and removed", ownFolder},
+		{"a directory with blanks and percent signs in its name", oddDir},
+		{"a directory that the node does not have", missingDir},
+		{"without a directory the secret is in the environment and nowhere else", secretInEnvironment},
+		{"with a directory the secret is in a file and nowhere else", secretInFile},
+		{"a directory of the options is used and removed", ownDir},
 		{"stop ends what runs and what waits", stopEndsAll},
 		{"what others cancel is gone", cancelled},
 		{"a wrong option's refusal is in the error", refusedBySlurm},
@@ -82,12 +82,12 @@ func workerEnvironment(t *testing.T, c *slurmtest.Cluster) {
 		if e.Err != nil || !strings.HasPrefix(e.Job, s.fleet.Jobs()+"_") {
 			t.Errorf("%s, %s of %s ended with %v: %s", e.Name, e.Job, s.fleet.Jobs(), e.Err, e.Log)
 		}
-		if got, want := await(t, filepath.Join(s.o.Folder, e.Name)), e.Name+" 2 2 "+string(text)+"\n"; got != want {
+		if got, want := await(t, filepath.Join(s.o.Dir, e.Name)), e.Name+" 2 2 "+string(text)+"\n"; got != want {
 			t.Errorf("%s had %q, not %q", e.Name, got, want)
 		}
 	}
 	for _, n := range []string{"slurm-9", "slurm-10", "slurm-11"} {
-		if _, err := os.Stat(filepath.Join(s.o.Folder, n)); err != nil {
+		if _, err := os.Stat(filepath.Join(s.o.Dir, n)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -129,32 +129,32 @@ func endings(t *testing.T, c *slurmtest.Cluster) {
 	}
 }
 
-func oddFolder(t *testing.T, c *slurmtest.Cluster) {
+func oddDir(t *testing.T, c *slurmtest.Cluster) {
 	s := prepare(t, 1, `echo "from $1"; exit 2`)
-	s.o.Folder = filepath.Join(s.o.Folder, `a%A 100%% it's "here" $HOME`)
-	if err := os.Mkdir(s.o.Folder, 0o700); err != nil {
+	s.o.Dir = filepath.Join(s.o.Dir, `a%A 100%% it's "here" $HOME`)
+	if err := os.Mkdir(s.o.Dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s.o.Command[len(s.o.Command)-1] = s.o.Folder
+	s.o.Command[len(s.o.Command)-1] = s.o.Dir
 	s.start(quick(nil))
-	if e := s.gone(1)[0]; e.Log != "from "+s.o.Folder {
+	if e := s.gone(1)[0]; e.Log != "from "+s.o.Dir {
 		t.Errorf("ended with %v and %q", e.Err, e.Log)
 	}
 }
 
-func missingFolder(t *testing.T, c *slurmtest.Cluster) {
+func missingDir(t *testing.T, c *slurmtest.Cluster) {
 	s := prepare(t, 1, "exit 0")
-	s.o.Folder = filepath.Join(s.o.Folder, "here")
-	if err := os.Mkdir(s.o.Folder, 0o700); err != nil {
+	s.o.Dir = filepath.Join(s.o.Dir, "here")
+	if err := os.Mkdir(s.o.Dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	k := quick(&Options{Directives: []string{"--hold"}})
 	s.start(k)
-	if err := os.RemoveAll(s.o.Folder); err != nil {
+	if err := os.RemoveAll(s.o.Dir); err != nil {
 		t.Fatal(err)
 	}
 	c.Run(t, "scontrol", "release", strings.TrimPrefix(s.fleet.Jobs(), "job "))
-	if e := s.gone(1)[0]; e.Err == nil || !strings.Contains(e.Err.Error(), "could not open its log in "+s.o.Folder) {
+	if e := s.gone(1)[0]; e.Err == nil || !strings.Contains(e.Err.Error(), "could not open its log in "+s.o.Dir) {
 		t.Errorf("ended with %v", e.Err)
 	}
 }
@@ -176,14 +176,14 @@ func publicly(t *testing.T, c *slurmtest.Cluster, jobs string) string {
 }
 
 func secretInEnvironment(t *testing.T, c *slurmtest.Cluster) {
-	folder := t.TempDir()
+	dir := t.TempDir()
 	k := quick(nil)
 	s := prepare(t, 1, `printf '%s\n' "$LEAT_WORKER" >"$1/it"; exec sleep 600`)
-	s.o.Folder = ""
-	s.o.Command[len(s.o.Command)-1] = folder
+	s.o.Dir = ""
+	s.o.Command[len(s.o.Command)-1] = dir
 	s.start(k)
 	var i worker.Endpoint
-	if err := i.UnmarshalText([]byte(await(t, filepath.Join(folder, "it")))); err != nil || !cmp.Equal(i, endpoint) {
+	if err := i.UnmarshalText([]byte(await(t, filepath.Join(dir, "it")))); err != nil || !cmp.Equal(i, endpoint) {
 		t.Errorf("the worker was given another endpoint: %v", err)
 	}
 	if text := publicly(t, c, s.fleet.Jobs()); strings.Contains(text, endpoint.Token) || !strings.Contains(text,
@@ -192,7 +192,7 @@ func secretInEnvironment(t *testing.T, c *slurmtest.Cluster) {
 	}
 	// Files of Slurm that do hold it are for its own user alone.
 	holds := 0
-	err := filepath.WalkDir(c.Folder, func(path string, d os.DirEntry, err error) error {
+	err := filepath.WalkDir(c.Dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return nil // a job's files come and go
 		}
@@ -202,7 +202,7 @@ func secretInEnvironment(t *testing.T, c *slurmtest.Cluster) {
 		}
 		holds++
 		closed := false
-		for p := path; p != c.Folder; p = filepath.Dir(p) {
+		for p := path; p != c.Dir; p = filepath.Dir(p) {
 			i, err := os.Stat(p)
 			if err != nil {
 				return err
@@ -223,34 +223,34 @@ func secretInFile(t *testing.T, c *slurmtest.Cluster) {
 	s := prepare(t, 1, `stat -c '%a %F' "$LEAT_WORKER_FILE" >"$1/mode"; env >"$1/env"; echo >>"$1/env"; exec sleep 600`)
 	s.o.Endpoint.Token = "a-token-of-this-test-alone" // Slurm keeps the environments of earlier jobs for some time
 	s.start(quick(nil))
-	if got := await(t, filepath.Join(s.o.Folder, "mode")); got != "600 regular file\n" {
+	if got := await(t, filepath.Join(s.o.Dir, "mode")); got != "600 regular file\n" {
 		t.Errorf("the secret's file is a %q", got)
 	}
-	text := publicly(t, c, s.fleet.Jobs()) + await(t, filepath.Join(s.o.Folder, "env"))
+	text := publicly(t, c, s.fleet.Jobs()) + await(t, filepath.Join(s.o.Dir, "env"))
 	if strings.Contains(text, s.o.Endpoint.Token) {
 		t.Errorf("the secret is in:\n%s", text)
 	}
-	_ = filepath.WalkDir(c.Folder, func(path string, d os.DirEntry, err error) error {
+	_ = filepath.WalkDir(c.Dir, func(path string, d os.DirEntry, err error) error {
 		if b, err := os.ReadFile(path); err == nil && strings.Contains(string(b), s.o.Endpoint.Token) {
 			t.Errorf("the secret is in %s", path)
 		}
 		return nil
 	})
 	s.stop()
-	if left := list(t, s.o.Folder, "*endpoint*"); len(left) > 0 {
+	if left := list(t, s.o.Dir, "*endpoint*"); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
 
-func ownFolder(t *testing.T, c *slurmtest.Cluster) {
+func ownDir(t *testing.T, c *slurmtest.Cluster) {
 	parent := t.TempDir()
 	s := prepare(t, 1, `dirname "$LEAT_WORKER_FILE"; stat -c %a "$(dirname "$LEAT_WORKER_FILE")"; exit 1`)
-	s.o.Folder = ""
-	s.start(quick(&Options{Folder: parent}))
+	s.o.Dir = ""
+	s.start(quick(&Options{Dir: parent}))
 	e := s.gone(1)[0]
-	folder, mode, _ := strings.Cut(e.Log, "\n")
-	if filepath.Dir(folder) != parent || mode != "700" {
-		t.Errorf("the folder was %q of mode %s", folder, mode)
+	dir, mode, _ := strings.Cut(e.Log, "\n")
+	if filepath.Dir(dir) != parent || mode != "700" {
+		t.Errorf("the directory was %q of mode %s", dir, mode)
 	}
 	s.stop()
 	if left := list(t, parent, "*"); len(left) > 0 {
@@ -261,7 +261,7 @@ func ownFolder(t *testing.T, c *slurmtest.Cluster) {
 // stopEndsAll has more workers than the cluster runs at once.
 func stopEndsAll(t *testing.T, c *slurmtest.Cluster) {
 	s := begin(t, quick(nil), 2*slurmtest.CPUs, `echo >"$1/$LEAT_WORKER_NAME"; exec sleep 600`)
-	await(t, filepath.Join(s.o.Folder, "slurm-0"))
+	await(t, filepath.Join(s.o.Dir, "slurm-0"))
 	s.stop()
 	if left := c.Jobs(t); left != "" {
 		t.Errorf("left:\n%s", left)
@@ -277,7 +277,7 @@ func stopEndsAll(t *testing.T, c *slurmtest.Cluster) {
 
 func cancelled(t *testing.T, c *slurmtest.Cluster) {
 	s := begin(t, quick(nil), 2, `echo before; echo >"$1/$LEAT_WORKER_NAME"; exec sleep 600`)
-	await(t, filepath.Join(s.o.Folder, "slurm-1"))
+	await(t, filepath.Join(s.o.Dir, "slurm-1"))
 	c.Run(t, "scancel", strings.TrimPrefix(s.fleet.Jobs(), "job ")+"_1")
 	if e := s.gone(1)[0]; e.Name != "slurm-1" || e.Err == nil || e.Err.Error() != "CANCELLED" ||
 		!strings.HasPrefix(e.Log, "before") {
@@ -292,7 +292,7 @@ func refusedBySlurm(t *testing.T, c *slurmtest.Cluster) {
 	if err == nil || !strings.Contains(err.Error(), "sbatch: error: invalid partition specified: nosuch") {
 		t.Errorf("Start: %v", err)
 	}
-	if left := list(t, s.o.Folder, "*"); len(left) > 0 {
+	if left := list(t, s.o.Dir, "*"); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
@@ -305,12 +305,12 @@ func directives(t *testing.T, c *slurmtest.Cluster) {
 	s := prepare(t, 2, `echo "$LEAT_TEST_OF_USER $LEAT_WORKER_SLOTS"; cat; echo >"$1/$LEAT_WORKER_NAME"; exec sleep 600`)
 	t.Setenv("LEAT_TEST_OF_USER", "passed")
 	s.start(k)
-	await(t, filepath.Join(s.o.Folder, "slurm-0"))
-	await(t, filepath.Join(s.o.Folder, "slurm-1"))
+	await(t, filepath.Join(s.o.Dir, "slurm-0"))
+	await(t, filepath.Join(s.o.Dir, "slurm-1"))
 	job := strings.TrimPrefix(s.fleet.Jobs(), "job ")
 	text := c.Run(t, "scontrol", "show", "job", job)
 	for _, want := range []string{"Comment=it's a #1", "Partition=short", "TimeLimit=00:01:00", "JobName=leat-test-",
-		"Requeue=0", "CPUs/Task=2", "StdErr=" + s.o.Folder} {
+		"Requeue=0", "CPUs/Task=2", "StdErr=" + s.o.Dir} {
 		if strings.Count(text, want) != 2 {
 			t.Errorf("%s is not of both tasks of job %s:\n%s", want, job, text)
 		}
@@ -456,7 +456,7 @@ func cancelledStart(t *testing.T, c *slurmtest.Cluster) {
 		if left := c.Jobs(t); left != "" {
 			t.Errorf("%s: left:\n%s", wait, left)
 		}
-		if left := list(t, s.o.Folder, "*endpoint*"); len(left) > 0 {
+		if left := list(t, s.o.Dir, "*endpoint*"); len(left) > 0 {
 			t.Errorf("%s: left: %v", wait, left)
 		}
 	}

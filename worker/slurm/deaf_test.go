@@ -54,7 +54,7 @@ func TestCanceledStartWithHangingSlurm(t *testing.T) {
 		})
 		wants(t, err, "enough", "may be left")
 		workertest.WantCommands(t, err, "scancel --name=leat-test-", "--user="+userID())
-		if left := list(t, s.o.Folder, "*"); len(left) > 0 {
+		if left := list(t, s.o.Dir, "*"); len(left) > 0 {
 			t.Errorf("left: %v", left)
 		}
 		got := noted(t, notes, "scancel")

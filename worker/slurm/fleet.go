@@ -20,14 +20,14 @@ type fleet struct {
 	k *Launcher
 	o worker.StartOptions
 
-	word      string // random, unique to this start
-	folder    string // for logs and the secret; "": none
-	ownFolder string // equal to folder if Stop removes it
-	secret    string // path of the secret file
-	env       []string
-	arrays    []array
-	cluster   string
-	unsure    bool // there may be a job of which only the name is known
+	word    string // random, unique to this start
+	dir     string // for logs and the secret; "": none
+	ownDir  string // equal to directory if Stop removes it
+	secret  string // path of the secret file
+	env     []string
+	arrays  []array
+	cluster string
+	unsure  bool // there may be a job of which only the name is known
 
 	submitted time.Time
 	// The fields below belong to Query, and then to Cancel.
@@ -118,8 +118,8 @@ func (f *fleet) collectExited(ctx context.Context, rows map[task]row) []worker.E
 	for _, t := range over {
 		e := worker.Exit{Name: worker.WorkerName(Name, f.live[t]), Job: "job " + t.String(),
 			Err: f.ending(rows[t], codes[t.job][t])}
-		if f.folder != "" {
-			e.Log = batch.End(logFile(f.folder, t.job, strconv.Itoa(t.index)))
+		if f.dir != "" {
+			e.Log = batch.End(logFile(f.dir, t.job, strconv.Itoa(t.index)))
 		}
 		exits = append(exits, e)
 		delete(f.live, t)

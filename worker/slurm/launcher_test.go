@@ -14,7 +14,7 @@ func TestConformance(t *testing.T) {
 	c.Setenv(t)
 	workertest.Launcher(t, workertest.Setup{
 		Launcher: func(t *testing.T) worker.Launcher { return New(nil) },
-		Folder:   true,
+		Dir:      true,
 		Left: func(t *testing.T, _ worker.Launcher) []string {
 			return strings.FieldsFunc(c.Jobs(t), func(r rune) bool { return r == '\n' })
 		},

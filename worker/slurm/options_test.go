@@ -24,7 +24,7 @@ func TestAllWrongFieldsAreNamed(t *testing.T) {
 	o := &Options{
 		Directives: []string{"-p short --test-only", "-p a\n-p b"}, CPUs: -1, MaxArray: -2, Throttle: -3, Init: []string{"a\x00"},
 		Prefix: []string{"b\n"}, Suffix: []string{"c\r"},
-		Folder: filepath.Join(t.TempDir(), "none"),
+		Dir: filepath.Join(t.TempDir(), "none"),
 	}
 	err := New(o).Check(t.Context())
 	if err == nil {

@@ -166,8 +166,8 @@ func (f *fleet) exitError(code, reason string) error {
 	switch {
 	case err1 != nil || err2 != nil:
 		return failed("FAILED", "FAILED: %s", reason)
-	case signal == cantOpen && f.folder != "":
-		return failed("Options.Folder", "FAILED: the node could not open its log in %s", f.folder)
+	case signal == cantOpen && f.dir != "":
+		return failed("Options.Dir", "FAILED: the node could not open its log in %s", f.dir)
 	case signal == cantOpen:
 		return failed("FAILED", "FAILED: the node could not start it")
 	case signal > 0:

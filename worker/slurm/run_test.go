@@ -18,7 +18,7 @@ import (
 
 // run runs blocks on workers of workertest.Main, in Single mode one for each; accepted is called
 // with each block.
-func run(t testing.TB, l *log, folder string, blocks, workers int, single bool, accepted func(*coordinator.Result)) {
+func run(t testing.TB, l *log, dir string, blocks, workers int, single bool, accepted func(*coordinator.Result)) {
 	t.Helper()
 	barrier := time.Minute
 	if single {
@@ -46,7 +46,7 @@ func run(t testing.TB, l *log, folder string, blocks, workers int, single bool, 
 		t.Fatal(err)
 	}
 	err = coordinator.Run(t.Context(), c, New(nil), coordinator.RunOptions{
-		Workers: workers, Command: []string{exe}, Run: "run", Folder: folder, Endpoint: endpoint, Logger: l.logger(),
+		Workers: workers, Command: []string{exe}, Run: "run", Dir: dir, Endpoint: endpoint, Logger: l.logger(),
 		StopWithin: time.Minute,
 	})
 	if err != nil {
@@ -84,16 +84,16 @@ func TestRIOSSingleBlockJobs(t *testing.T) {
 func TestRIOSErrorPrintedByGoodRun(t *testing.T) {
 	c := slurmtest.Start(t)
 	c.Setenv(t)
-	folder := t.TempDir()
-	if err := os.Chmod(folder, 0o700); err != nil {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	var l log
-	run(t, &l, folder, 40, 3, false, func(*coordinator.Result) {})
+	run(t, &l, dir, 40, 3, false, func(*coordinator.Result) {})
 	if text := l.String(); regexp.MustCompile(`(?i)error|level=WARN`).MatchString(text) || text == "" {
 		t.Errorf("the run was good, and it was said:\n%s", text)
 	}
-	logs := list(t, folder, "*.log")
+	logs := list(t, dir, "*.log")
 	for _, name := range logs {
 		b, err := os.ReadFile(name)
 		if err != nil {
@@ -106,8 +106,8 @@ func TestRIOSErrorPrintedByGoodRun(t *testing.T) {
 			}
 		}
 	}
-	if len(logs) == 0 || len(list(t, folder, "*")) != len(logs) {
-		t.Errorf("in the folder: %v", list(t, folder, "*"))
+	if len(logs) == 0 || len(list(t, dir, "*")) != len(logs) {
+		t.Errorf("in the directory: %v", list(t, dir, "*"))
 	}
 	if left := c.Jobs(t); left != "" {
 		t.Errorf("jobs are left:\n%s", left)

@@ -5,13 +5,13 @@
 // start (several arrays if the system's limit is lower). Each task runs a small script from
 // sbatch's standard input: it builds the worker's name from SLURM_ARRAY_TASK_ID, runs the user's
 // initial commands, and then the worker with as many slots as the job has CPUs. Workers write their
-// output to the run's folder, and errors quote the end of it.
+// output to the run's directory, and errors quote the end of it.
 //
-// The endpoint's secret is in a file of mode 0600 in the run's folder, if there is one; Slurm then
-// never sees it. Without a folder it is in sbatch's environment, which Slurm passes on to the job.
-// Other users can't read that environment: it is not in scontrol show job or on a command line, and
-// Slurm stores it in files that only its own user and the job's user can read. But Slurm sends it
-// over the network like everything else, and sites may keep it in their accounting
+// The endpoint's secret is in a file of mode 0600 in the run's directory, if there is one; Slurm
+// then never sees it. Without a directory it is in sbatch's environment, which Slurm passes on to
+// the job. Other users can't read that environment: it is not in scontrol show job or on a command
+// line, and Slurm stores it in files that only its own user and the job's user can read. But Slurm
+// sends it over the network like everything else, and sites may keep it in their accounting
 // (AccountingStoreFlags=job_env). Workers always get the submitter's whole environment
 // (--export=ALL): with less, Slurm first runs a login shell on the node, which takes a second at
 // best and puts the job on hold at worst.
@@ -67,10 +67,10 @@ type Options struct {
 	// Throttle bounds how many workers of one start run at once; 0: all. It is divided among the
 	// arrays if there are several.
 	Throttle int
-	// Folder is an existing directory that nodes can reach at the same path, for runs without one
-	// of their own (worker.StartOptions.Folder). A directory within it holds the secret and the
+	// Directory is an existing directory that nodes can reach at the same path, for runs without
+	// one of their own (worker.StartOptions.Dir). A directory within it holds the secret and the
 	// logs while the workers live. If both are "", workers leave no logs.
-	Folder string
+	Dir string
 }
 
 // Launcher starts workers with Slurm.
@@ -124,7 +124,7 @@ func New(o *Options) *Launcher {
 func (k *Launcher) Name() string { return Name }
 
 // Capabilities returns that workers are remote, may compute one block each, and need no shared
-// folder.
+// directory.
 func (k *Launcher) Capabilities() worker.Capabilities {
 	return worker.Capabilities{OneBlockPerJob: true}
 }
@@ -208,11 +208,11 @@ func (k *Launcher) validate() error {
 		}
 	}
 	errs = append(errs, k.script().Validate(refused))
-	if k.o.Folder != "" {
-		if info, err := os.Stat(k.o.Folder); err != nil {
-			errs = append(errs, fmt.Errorf("option Folder: %w", err))
+	if k.o.Dir != "" {
+		if info, err := os.Stat(k.o.Dir); err != nil {
+			errs = append(errs, fmt.Errorf("option Dir: %w", err))
 		} else if !info.IsDir() {
-			errs = append(errs, fmt.Errorf("option Folder: %s is not a directory", k.o.Folder))
+			errs = append(errs, fmt.Errorf("option Dir: %s is not a directory", k.o.Dir))
 		}
 	}
 	return errors.Join(errs...)

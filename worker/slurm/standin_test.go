@@ -17,7 +17,7 @@ import (
 )
 
 // standIns puts programs into PATH, alone but for the system's; each is the body of a shell script,
-// and notes its arguments in the folder that is returned.
+// and notes its arguments in the directory that is returned.
 func standIns(t *testing.T, programs map[string]string) (notes string) {
 	t.Helper()
 	dir, notes := t.TempDir(), t.TempDir()
@@ -137,7 +137,7 @@ func TestErrorQuotesSbatch(t *testing.T) {
 			if got := noted(t, notes, "scancel"); !strings.Contains(got, cancelled) {
 				t.Errorf("scancel was called with %q", got)
 			}
-			if left := list(t, s.o.Folder, "*"); len(left) > 0 {
+			if left := list(t, s.o.Dir, "*"); len(left) > 0 {
 				t.Errorf("left: %v", left)
 			}
 		})
@@ -258,7 +258,7 @@ func TestStateTexts(t *testing.T) {
 			codes[e.Name] = batch.Code
 		}
 	}
-	for name, want := range map[string]string{"slurm-0": "TIMEOUT", "slurm-1": "OUT_OF_MEMORY", "slurm-4": "Options.Folder",
+	for name, want := range map[string]string{"slurm-0": "TIMEOUT", "slurm-1": "OUT_OF_MEMORY", "slurm-4": "Options.Dir",
 		"slurm-10": "FAILED"} {
 		if codes[name] != want {
 			t.Errorf("%s: the code is %q, not %q", name, codes[name], want)
@@ -266,7 +266,7 @@ func TestStateTexts(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"slurm-0": "time limit reached", "slurm-1": "out of memory", "slurm-2": "node failed", "slurm-3": "CANCELLED",
-		"slurm-4": "could not open its log in " + s.o.Folder,
+		"slurm-4": "could not open its log in " + s.o.Dir,
 		"slurm-5": "PREEMPTED", "slurm-6": "DEADLINE", "slurm-7": "DependencyNeverSatisfied", "slurm-8": "<nil>",
 		"slurm-9": "node failed", "slurm-10": "NonZeroExitCode",
 	} {
@@ -306,7 +306,7 @@ func TestStopNamesRemainingJobs(t *testing.T) {
 		}
 		workertest.WantCommands(t, err, "scancel 17")
 	}
-	if left := list(t, s.o.Folder, "*endpoint*"); len(left) > 0 {
+	if left := list(t, s.o.Dir, "*endpoint*"); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
@@ -390,9 +390,9 @@ func TestInvalidStartOptions(t *testing.T) {
 		"absolute path":  func(o *worker.StartOptions) { o.Command = []string{"leat"} },
 		"zero byte":      func(o *worker.StartOptions) { o.Command = []string{"/bin/leat", "\x00"} },
 		"Endpoint is":    func(o *worker.StartOptions) { o.Endpoint = worker.Endpoint{} },
-		"Folder is":      func(o *worker.StartOptions) { o.Folder = "here" },
-		"a backslash":    func(o *worker.StartOptions) { o.Folder += `\` },
-		"no such file":   func(o *worker.StartOptions) { o.Folder += "/none" },
+		"Dir is":         func(o *worker.StartOptions) { o.Dir = "here" },
+		"a backslash":    func(o *worker.StartOptions) { o.Dir += `\` },
+		"no such file":   func(o *worker.StartOptions) { o.Dir += "/none" },
 	} {
 		s := prepare(t, 1, "exit 0")
 		change(&s.o)

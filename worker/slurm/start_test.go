@@ -52,7 +52,7 @@ type start struct {
 	exits chan worker.Exit
 }
 
-// begin starts n workers that run a shell script with the run's folder as $1.
+// begin starts n workers that run a shell script with the run's directory as $1.
 func begin(t *testing.T, k *Launcher, n int, script string) *start {
 	t.Helper()
 	s := prepare(t, n, script)
@@ -74,13 +74,13 @@ func (s *start) start(k *Launcher) {
 func prepare(t *testing.T, n int, script string) *start {
 	t.Helper()
 	s := &start{t: t, exits: make(chan worker.Exit, 10000)}
-	folder := t.TempDir()
-	if err := os.Chmod(folder, 0o700); err != nil {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	s.o = worker.StartOptions{
-		Workers: n, Command: []string{"/bin/sh", "-c", script, "worker", folder}, RunID: "test", Endpoint: endpoint,
-		Folder: folder,
+		Workers: n, Command: []string{"/bin/sh", "-c", script, "worker", dir}, RunID: "test", Endpoint: endpoint,
+		Dir:    dir,
 		OnExit: func(e worker.Exit) { s.exits <- e }, Logger: s.log.logger(),
 	}
 	return s
@@ -139,10 +139,10 @@ func onceThere(t *testing.T, path string, do func()) {
 	}()
 }
 
-// list are the names in a folder.
-func list(t *testing.T, folder, pattern string) []string {
+// list are the names in a directory.
+func list(t *testing.T, dir, pattern string) []string {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(folder, pattern))
+	names, err := filepath.Glob(filepath.Join(dir, pattern))
 	if err != nil {
 		t.Fatal(err)
 	}

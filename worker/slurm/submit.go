@@ -61,11 +61,11 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 }
 
 func validateStart(o *worker.StartOptions) error {
-	var folder error
-	if o.Folder != "" && !filepath.IsAbs(o.Folder) {
-		folder = fmt.Errorf("option Folder is %q, expected an absolute path", o.Folder)
+	var dir error
+	if o.Dir != "" && !filepath.IsAbs(o.Dir) {
+		dir = fmt.Errorf("option Dir is %q, expected an absolute path", o.Dir)
 	}
-	return errors.Join(batch.ValidateStart(o), folder)
+	return errors.Join(batch.ValidateStart(o), dir)
 }
 
 // prepare stores the secret where workers find it.
@@ -74,36 +74,36 @@ func (f *fleet) prepare() error {
 	if err != nil {
 		return fmt.Errorf("encode endpoint: %w", err)
 	}
-	f.folder = f.o.Folder
-	if f.folder == "" && f.k.o.Folder != "" {
-		parent, err := filepath.Abs(f.k.o.Folder)
+	f.dir = f.o.Dir
+	if f.dir == "" && f.k.o.Dir != "" {
+		parent, err := filepath.Abs(f.k.o.Dir)
 		if err != nil {
-			return fmt.Errorf("option Folder: %w", err)
+			return fmt.Errorf("option Dir: %w", err)
 		}
-		if f.folder, err = os.MkdirTemp(parent, "leat-"+f.o.RunID+"-"); err != nil { // mode 0700
-			return fmt.Errorf("create folder: %w", err)
+		if f.dir, err = os.MkdirTemp(parent, "leat-"+f.o.RunID+"-"); err != nil { // mode 0700
+			return fmt.Errorf("create directory: %w", err)
 		}
-		f.ownFolder = f.folder
+		f.ownDir = f.dir
 	}
 	f.env = environment()
-	if strings.ContainsAny(f.folder, "\\\r\n") {
-		return fmt.Errorf("option Folder is %q: Slurm can't write logs to a path with a backslash or a line break",
-			f.folder)
+	if strings.ContainsAny(f.dir, "\\\r\n") {
+		return fmt.Errorf("option Dir is %q: Slurm can't write logs to a path with a backslash or a line break",
+			f.dir)
 	}
-	if f.folder == "" {
+	if f.dir == "" {
 		f.env = append(f.env, worker.EnvEndpoint+"="+string(text))
 		return nil
 	}
-	f.secret, err = batch.WriteSecret(f.folder, Name, text)
+	f.secret, err = batch.WriteSecret(f.dir, Name, text)
 	return err
 }
 
 // Cleanup removes what prepare created.
 func (f *fleet) Cleanup() error {
 	err := batch.RemoveSecret(f.secret)
-	if f.ownFolder != "" {
-		if e := os.RemoveAll(f.ownFolder); e != nil {
-			err = errors.Join(err, fmt.Errorf("remove folder: %w", e))
+	if f.ownDir != "" {
+		if e := os.RemoveAll(f.ownDir); e != nil {
+			err = errors.Join(err, fmt.Errorf("remove directory: %w", e))
 		}
 	}
 	return err
@@ -176,16 +176,16 @@ func (f *fleet) arguments(n, throttle int) []string {
 		a = append(a, "--cpus-per-task="+strconv.Itoa(f.k.o.CPUs))
 	}
 	log := os.DevNull
-	if f.folder != "" {
-		log = strings.ReplaceAll(logFile(f.folder, "\x00A", "\x00a"), "%", "%%")
+	if f.dir != "" {
+		log = strings.ReplaceAll(logFile(f.dir, "\x00A", "\x00a"), "%", "%%")
 		log = strings.ReplaceAll(log, "\x00", "%")
 	}
 	return append(a, "--output="+log, "--error="+log, "--input="+os.DevNull)
 }
 
 // logFile returns the path of a task's log.
-func logFile(folder, job, task string) string {
-	return filepath.Join(folder, "slurm-"+job+"_"+task+".log")
+func logFile(dir, job, task string) string {
+	return filepath.Join(dir, "slurm-"+job+"_"+task+".log")
 }
 
 // script returns the script of each task. It is bash, because module and conda are bash functions.

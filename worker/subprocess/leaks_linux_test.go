@@ -34,7 +34,7 @@ func TestInheritedDescriptors(t *testing.T) {
 			t.Errorf("standard input is %q", h.Files[0])
 		}
 		for fd, name := range h.Files {
-			// Go's own poller and limits and the folder that lists them all are the worker's.
+			// Go's own poller and limits and the directory that lists them all are the worker's.
 			own := strings.HasPrefix(name, "anon_inode:") || strings.HasPrefix(name,
 				"/sys/fs/cgroup/") || name == "/proc/"+itoa(h.Pid)+"/fd"
 			if fd > FirstFile && !own && !inherited[fd] {

@@ -234,7 +234,7 @@ func listFiles() map[int]string {
 	files := map[int]string{}
 	entries, _ := os.ReadDir("/proc/self/fd")
 	for _, e := range entries {
-		// The descriptor that reads the folder is closed by now, and its link leads nowhere.
+		// The descriptor that reads the directory is closed by now, and its link leads nowhere.
 		if name, err := os.Readlink(filepath.Join("/proc/self/fd", e.Name())); err == nil {
 			fd, _ := strconv.Atoi(e.Name())
 			files[fd] = name

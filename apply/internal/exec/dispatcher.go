@@ -124,16 +124,16 @@ func (o *dispatcher) work(ctx context.Context) error {
 		if options.Endpoint, err = listen(o.coordinator, c.Listen); err != nil {
 			return err
 		}
-		folder, err := makeSharedDirectory(o.plan.SharedDir)
+		dir, err := makeSharedDirectory(o.plan.SharedDir)
 		if err != nil {
 			return err
 		}
 		defer func() {
-			if err := folder.Remove(); err != nil {
+			if err := dir.Remove(); err != nil {
 				o.log.Warn("removing shared directory failed", "error", err)
 			}
 		}()
-		options.Folder = folder.Path
+		options.Dir = dir.Path
 	}
 	var g sync.WaitGroup
 	begin := func(f func() error) {

@@ -25,12 +25,12 @@ func runID(dir string) string {
 
 // makeSharedDirectory makes the directory that workers share.
 func makeSharedDirectory(base string) (*rundir.Dir, error) {
-	folder, err := rundir.Make(base)
+	directory, err := rundir.Make(base)
 	if err != nil {
 		return nil, jobspec.Errorf("Concurrency.SharedTemp", "the directory that workers share can't be made in %s: %w", base,
 			plainPath(err))
 	}
-	return folder, nil
+	return directory, nil
 }
 
 func plainPath(err error) error {

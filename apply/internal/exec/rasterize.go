@@ -31,8 +31,8 @@ type Rasterizer struct {
 	Timings *timing.Recorder
 	Log     *slog.Logger
 
-	folder *rundir.Dir // nil if there are none
-	opened []raster.Source
+	directory *rundir.Dir // nil if there are none
+	opened    []raster.Source
 }
 
 // Rasterize makes the rasters of all vectors that are read, each distinct request once. It returns
@@ -43,7 +43,7 @@ func (r *Rasterizer) Rasterize(ctx context.Context, in *resolve.Inputs) (_ *reso
 	if len(list) == 0 {
 		return in, nil, nil
 	}
-	if r.folder, err = rundir.Make(r.Plan.Dir); err != nil {
+	if r.directory, err = rundir.Make(r.Plan.Dir); err != nil {
 		return nil, nil, fmt.Errorf("the directory to rasterise vectors in can't be made in %s: %w", r.Plan.Dir,
 			plainPath(err))
 	}
@@ -104,12 +104,12 @@ func (r *Rasterizer) burnAll(ctx context.Context, list []*resolve.File) (notes [
 }
 
 func (r *Rasterizer) rasterPath(f *resolve.File) string {
-	return filepath.Join(r.folder.Path, f.Vector.Key+".tif")
+	return filepath.Join(r.directory.Path, f.Vector.Key+".tif")
 }
 
 // checkVectorSpace returns an error if the disk can't hold even empty rasters.
 func (r *Rasterizer) checkVectorSpace(list []*resolve.File) error {
-	dir := r.folder.Path
+	dir := r.directory.Path
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return nil // writing will show it
@@ -127,7 +127,7 @@ func (r *Rasterizer) checkVectorSpace(list []*resolve.File) error {
 
 func (r *Rasterizer) vectorDiskFull(err error) error {
 	return jobspec.Errorf(r.Plan.DirField, "the disk of %s, where vectors are rasterised, is full: %w",
-		filepath.Dir(r.folder.Path), err)
+		filepath.Dir(r.directory.Path), err)
 }
 
 // burn rasterizes one request.
@@ -142,7 +142,7 @@ func (r *Rasterizer) burn(ctx context.Context, f *resolve.File) (burned gdal.Ras
 		if ctx.Err() == nil && r.full() {
 			return burned, r.vectorDiskFull(err)
 		}
-		return burned, fmt.Errorf("vector %s can't be rasterised (in %s): %w", f.Name, filepath.Dir(r.folder.Path),
+		return burned, fmt.Errorf("vector %s can't be rasterised (in %s): %w", f.Name, filepath.Dir(r.directory.Path),
 			err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
@@ -161,20 +161,20 @@ func (r *Rasterizer) burn(ctx context.Context, f *resolve.File) (burned gdal.Ras
 // full reports whether the disk of the rasters is almost full.
 func (r *Rasterizer) full() bool {
 	var st unix.Statfs_t
-	return unix.Statfs(r.folder.Path, &st) == nil && int64(st.Bavail)*int64(st.Bsize) < 1<<20
+	return unix.Statfs(r.directory.Path, &st) == nil && int64(st.Bavail)*int64(st.Bsize) < 1<<20
 }
 
 // Drop closes and removes the rasters.
 func (r *Rasterizer) Drop() {
-	if r.folder == nil {
+	if r.directory == nil {
 		return
 	}
 	var errs []error
 	for _, src := range r.opened {
 		errs = append(errs, src.Close())
 	}
-	if err := errors.Join(append(errs, r.folder.Remove())...); err != nil {
-		r.Log.Warn("removing rasterized vectors failed", "dir", r.folder.Path, "error", err)
+	if err := errors.Join(append(errs, r.directory.Remove())...); err != nil {
+		r.Log.Warn("removing rasterized vectors failed", "dir", r.directory.Path, "error", err)
 	}
-	r.folder = nil
+	r.directory = nil
 }

@@ -45,8 +45,8 @@ func Claim(ctx context.Context, outs []*Output, log *slog.Logger) (*namespace.Na
 		if strings.HasPrefix(path, "/leat-output-") {
 			path = labels[path]
 		}
-		if folder, ok := strings.CutSuffix(filepath.Base(path), DirectoryClaim); ok {
-			path = filepath.Join(filepath.Dir(path), folder[1:])
+		if dir, ok := strings.CutSuffix(filepath.Base(path), DirectoryClaim); ok {
+			path = filepath.Join(filepath.Dir(path), dir[1:])
 		}
 		return nil, fmt.Errorf("%s is %w (%s)", path, outcome.ErrInUse, held.Holder)
 	case errors.As(err, &held):

@@ -41,13 +41,13 @@ func (f *gdalFormat) sample(ctx context.Context, o *Output, grid raster.Grid) er
 		return jobspec.JobErrors(&outcome.FieldError{Field: "Output.Type", Value: ndarray.Int32.String(),
 			Err: fmt.Errorf("output %s: GDAL converts uint8 pixels to 0 and 1 in the format PCRaster", o.Name)})
 	}
-	folder, err := rundir.Make(os.TempDir())
+	directory, err := rundir.Make(os.TempDir())
 	if err != nil {
 		return fmt.Errorf("output %s: trying the format %s: no temporary directory can be made in %s: %w", o.Name,
 			o.Spec.Format, os.TempDir(), err)
 	}
-	defer func() { _ = folder.Remove() }() // the next run sweeps what stays
-	dir := filepath.Join(folder.Path, "trial")
+	defer func() { _ = directory.Remove() }() // the next run sweeps what stays
+	dir := filepath.Join(directory.Path, "trial")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return fmt.Errorf("output %s: trying the format %s: %w", o.Name, o.Spec.Format, err)
 	}

@@ -114,11 +114,11 @@ func LocalFile(from string) string {
 	if scheme, _, _ := strings.Cut(from, "://"); !strings.EqualFold(scheme, "file") {
 		return ""
 	}
-	folder, name, err := objstore.Split(from)
+	dir, name, err := objstore.Split(from)
 	if err != nil {
 		return ""
 	}
-	u, err := neturl.Parse(folder)
+	u, err := neturl.Parse(dir)
 	if err != nil {
 		return ""
 	}

@@ -87,12 +87,12 @@ func TestCurlSessionOfDocument(t *testing.T) {
 	o.Job = json.RawMessage(`{"expression":"a+b"}`)
 	o.Note = func() json.RawMessage { return json.RawMessage(`{"coding":2}`) }
 	c := newTestCoordinator(t, o)
-	folder := t.TempDir()
+	dir := t.TempDir()
 	secret, err := listen(t, c).MarshalText()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(folder+"/secret", secret, 0o600); err != nil {
+	if err := os.WriteFile(dir+"/secret", secret, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var script strings.Builder
@@ -111,7 +111,7 @@ func TestCurlSessionOfDocument(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", script.String())
-	cmd.Dir, cmd.WaitDelay = folder, time.Second // its heart may beat on
+	cmd.Dir, cmd.WaitDelay = dir, time.Second // its heart may beat on
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)

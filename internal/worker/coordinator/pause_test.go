@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-const stillVariable = "LEAT_TEST_STANDS_STILL" // TRANSPORT:FOLDER
+const stillVariable = "LEAT_TEST_STANDS_STILL" // TRANSPORT:Directory
 
 // The child has a run and its worker, whose block lasts until a file appears.
 func TestHelperForStoppedProcess(t *testing.T) {

@@ -16,10 +16,10 @@ import (
 type RunOptions struct {
 	// Workers is the number of workers to start; with OneBlockPerJob, one for each block.
 	Workers int
-	// Command, Run, Folder and Endpoint are passed on in StartOptions.
+	// Command, Run, Directory and Endpoint are passed on in StartOptions.
 	Command  []string
 	Run      string
-	Folder   string
+	Dir      string
 	Endpoint worker.Endpoint
 	Logger   *slog.Logger // nil: nothing is logged
 	// Replace is how many workers may be started within an hour in place of workers that were lost,
@@ -93,8 +93,8 @@ func (o *RunOptions) check(c *Coordinator, kind worker.Launcher) error {
 		return fmt.Errorf("launcher %s needs an Endpoint", kind.Name())
 	case c.o.OneBlockPerJob && !f.OneBlockPerJob:
 		return fmt.Errorf("launcher %s can't start workers for one block each", kind.Name())
-	case f.SharedFolder && o.Folder == "":
-		return fmt.Errorf("launcher %s needs a shared Folder", kind.Name())
+	case f.SharedDir && o.Dir == "":
+		return fmt.Errorf("launcher %s needs a shared directory", kind.Name())
 	case !protocol.IsName(kind.Name()):
 		return fmt.Errorf("%q is no valid launcher name", kind.Name())
 	}
@@ -139,7 +139,7 @@ func (r *run) start(ctx context.Context, n int) error {
 // launch starts n workers, which the coordinator already expects.
 func (r *run) launch(ctx context.Context, n int, st *start, failed func(error)) error {
 	o := worker.StartOptions{
-		Workers: n, First: r.next, Total: max(n, r.o.Workers), Command: r.o.Command, RunID: r.o.Run, Folder: r.o.Folder,
+		Workers: n, First: r.next, Total: max(n, r.o.Workers), Command: r.o.Command, RunID: r.o.Run, Dir: r.o.Dir,
 		OnExit: r.c.Exited, OnQuery: func(err error) { r.c.jobsQueried(st, err) }, OnStartError: failed,
 		Logger: r.o.Logger,
 	}

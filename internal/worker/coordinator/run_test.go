@@ -413,12 +413,12 @@ func TestOneBlockWorkersThatNeverJoin(t *testing.T) {
 func TestInvalidRunOptions(t *testing.T) {
 	c := newTestCoordinator(t, testOptions(1, newTaken()))
 	for name, f := range map[string]func(*doubles, *RunOptions){
-		"no workers":  func(_ *doubles, o *RunOptions) { o.Workers = 0 },
-		"no word":     func(_ *doubles, o *RunOptions) { o.Run = "" },
-		"no command":  func(_ *doubles, o *RunOptions) { o.Command = nil },
-		"no endpoint": func(d *doubles, _ *RunOptions) { d.facts.Local = false },
-		"no folder":   func(d *doubles, _ *RunOptions) { d.facts.SharedFolder = true },
-		"no single":   func(d *doubles, _ *RunOptions) { d.facts.OneBlockPerJob = false },
+		"no workers":   func(_ *doubles, o *RunOptions) { o.Workers = 0 },
+		"no word":      func(_ *doubles, o *RunOptions) { o.Run = "" },
+		"no command":   func(_ *doubles, o *RunOptions) { o.Command = nil },
+		"no endpoint":  func(d *doubles, _ *RunOptions) { d.facts.Local = false },
+		"no directory": func(d *doubles, _ *RunOptions) { d.facts.SharedDir = true },
+		"no single":    func(d *doubles, _ *RunOptions) { d.facts.OneBlockPerJob = false },
 	} {
 		d, o := newDoubles(t), runOptions(1)
 		f(d, &o)

@@ -219,7 +219,7 @@ func (s *Server) start(j *job, p *part) {
 				to += name + ".OU"
 			}
 			if b, err := os.ReadFile(path + ".OU"); err == nil {
-				_ = os.WriteFile(to, b, 0o600) // an owner whose folder is gone gets a mail
+				_ = os.WriteFile(to, b, 0o600) // an owner whose directory is gone gets a mail
 			}
 		}
 		s.mu.Lock()

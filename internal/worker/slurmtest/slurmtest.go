@@ -32,8 +32,8 @@ const (
 type Cluster struct {
 	// Env selects the cluster for Slurm's programs: NAME=VALUE each.
 	Env []string
-	// Folder contains the configuration, the state and the logs.
-	Folder string
+	// Directory contains the configuration, the state and the logs.
+	Dir string
 
 	controller, node int // ports
 }

@@ -45,12 +45,12 @@ var errTaken = errors.New("a port is taken")
 
 func start(t testing.TB, meanwhile func(*Cluster)) (*Cluster, error) {
 	// Not t.TempDir: the name of a test may be too long for a socket's path.
-	folder, err := os.MkdirTemp("", "slurmtest-")
+	dir, err := os.MkdirTemp("", "slurmtest-")
 	if err != nil {
 		return nil, err
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	c := &Cluster{Folder: folder, Env: []string{"SLURM_CONF=" + filepath.Join(folder, "slurm.conf")}}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	c := &Cluster{Dir: dir, Env: []string{"SLURM_CONF=" + filepath.Join(dir, "slurm.conf")}}
 	if c.controller, err = freePort(0); err == nil {
 		c.node, err = freePort(c.controller)
 	}
@@ -94,7 +94,7 @@ func freePort(but int) (int, error) {
 // instead of every three.
 func (c *Cluster) configure() error {
 	for _, d := range []string{"state", "spool", "munge"} {
-		if err := os.Mkdir(filepath.Join(c.Folder, d), 0o700); err != nil {
+		if err := os.Mkdir(filepath.Join(c.Dir, d), 0o700); err != nil {
 			return err
 		}
 	}
@@ -102,10 +102,10 @@ func (c *Cluster) configure() error {
 	if _, err := rand.Read(key); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(c.Folder, "munge", "key"), key, 0o400); err != nil {
+	if err := os.WriteFile(filepath.Join(c.Dir, "munge", "key"), key, 0o400); err != nil {
 		return err
 	}
-	conf := strings.NewReplacer("FOLDER", c.Folder, "CONTROLLER", fmt.Sprint(c.controller), "NODE", fmt.Sprint(c.node),
+	conf := strings.NewReplacer("DIR", c.Dir, "CONTROLLER", fmt.Sprint(c.controller), "NODE", fmt.Sprint(c.node),
 		"CPUS", fmt.Sprint(CPUs)).Replace(`
 ClusterName=leat
 SlurmctldHost=localhost(127.0.0.1)
@@ -114,15 +114,15 @@ SlurmdPort=NODE
 CommunicationParameters=NoInAddrAny
 AuthType=auth/munge
 CredType=cred/munge
-AuthInfo=socket=FOLDER/munge/socket
+AuthInfo=socket=DIR/munge/socket
 SlurmUser=root
 SlurmdUser=root
-StateSaveLocation=FOLDER/state
-SlurmdSpoolDir=FOLDER/spool
-SlurmctldPidFile=FOLDER/slurmctld.pid
-SlurmdPidFile=FOLDER/slurmd.pid
-SlurmctldLogFile=FOLDER/slurmctld.log
-SlurmdLogFile=FOLDER/slurmd.log
+StateSaveLocation=DIR/state
+SlurmdSpoolDir=DIR/spool
+SlurmctldPidFile=DIR/slurmctld.pid
+SlurmdPidFile=DIR/slurmd.pid
+SlurmctldLogFile=DIR/slurmctld.log
+SlurmdLogFile=DIR/slurmd.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SwitchType=switch/none
@@ -139,7 +139,7 @@ PartitionName=leat Nodes=node1 Default=YES MaxTime=INFINITE State=UP
 PartitionName=short Nodes=node1 MaxTime=1 State=UP
 PartitionName=down Nodes=node1 MaxTime=INFINITE State=DOWN
 `)
-	return os.WriteFile(filepath.Join(c.Folder, "slurm.conf"), []byte(conf), 0o600)
+	return os.WriteFile(filepath.Join(c.Dir, "slurm.conf"), []byte(conf), 0o600)
 }
 
 // script starts the daemons and waits until its standard input ends, at the latest with this
@@ -182,7 +182,7 @@ rm -rf "$1"
 // daemons starts the daemons. They, the jobs and the directory are removed when end is called or
 // this process ends.
 func (c *Cluster) daemons() (end func(), err error) {
-	args := []string{"-c", script, "slurmtest", c.Folder}
+	args := []string{"-c", script, "slurmtest", c.Dir}
 	for _, p := range []string{"munged", "slurmctld", "slurmd"} {
 		path, err := find(p)
 		if err != nil {
@@ -190,7 +190,7 @@ func (c *Cluster) daemons() (end func(), err error) {
 		}
 		args = append(args, path)
 	}
-	out, err := os.Create(filepath.Join(c.Folder, "daemons.log"))
+	out, err := os.Create(filepath.Join(c.Dir, "daemons.log"))
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +230,7 @@ func (c *Cluster) await() error {
 			}
 		}
 		for _, name := range []string{"slurmctld.log", "slurmd.log"} {
-			if text, _ := os.ReadFile(filepath.Join(c.Folder, name)); strings.Contains(string(text),
+			if text, _ := os.ReadFile(filepath.Join(c.Dir, name)); strings.Contains(string(text),
 				"Address already in use") {
 				return errTaken
 			}
@@ -246,7 +246,7 @@ func (c *Cluster) await() error {
 func (c *Cluster) logs() string {
 	var b strings.Builder
 	for _, name := range []string{"daemons.log", "munge/log", "slurmctld.log", "slurmd.log"} {
-		text, err := os.ReadFile(filepath.Join(c.Folder, name))
+		text, err := os.ReadFile(filepath.Join(c.Dir, name))
 		if err != nil {
 			text = []byte(err.Error())
 		}

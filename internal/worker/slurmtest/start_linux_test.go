@@ -14,8 +14,8 @@ import (
 const child = "LEAT_SLURMTEST_CHILD"
 
 // running are the processes that have the cluster's configuration in their environment, or its
-// folder in their arguments.
-func running(t *testing.T, folder string) (found []string) {
+// directory in their arguments.
+func running(t *testing.T, dir string) (found []string) {
 	t.Helper()
 	for _, pattern := range []string{"/proc/[0-9]*/environ", "/proc/[0-9]*/cmdline"} {
 		names, err := filepath.Glob(pattern)
@@ -23,7 +23,7 @@ func running(t *testing.T, folder string) (found []string) {
 			t.Fatal(err)
 		}
 		for _, name := range names {
-			if b, err := os.ReadFile(name); err == nil && bytes.Contains(b, []byte(folder)) {
+			if b, err := os.ReadFile(name); err == nil && bytes.Contains(b, []byte(dir)) {
 				command, _ := os.ReadFile(filepath.Join(filepath.Dir(name), "cmdline"))
 				found = append(found, name+" "+strings.ReplaceAll(string(command), "\x00", " "))
 			}
@@ -42,7 +42,7 @@ func TestChild(t *testing.T) {
 	for !strings.Contains(c.Jobs(t), "RUNNING") {
 		time.Sleep(50 * time.Millisecond)
 	}
-	if _, err := os.Stdout.WriteString("folder " + c.Folder + "\n"); err != nil {
+	if _, err := os.Stdout.WriteString("directory " + c.Dir + "\n"); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = os.Stdin.Read(make([]byte, 1))
@@ -65,19 +65,19 @@ func TestCleanup(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			folder, said := "", ""
-			for lines := bufio.NewScanner(stdout); folder == "" && lines.Scan(); {
+			dir, said := "", ""
+			for lines := bufio.NewScanner(stdout); dir == "" && lines.Scan(); {
 				said += lines.Text() + "\n"
-				folder, _ = strings.CutPrefix(lines.Text(), "folder ")
-				if !strings.HasPrefix(lines.Text(), "folder ") {
-					folder = ""
+				dir, _ = strings.CutPrefix(lines.Text(), "directory ")
+				if !strings.HasPrefix(lines.Text(), "directory ") {
+					dir = ""
 				}
 			}
-			if folder == "" {
+			if dir == "" {
 				_ = cmd.Wait()
 				t.Fatalf("the child has no cluster: %s", said)
 			}
-			if n := len(running(t, folder)); n < 4 {
+			if n := len(running(t, dir)); n < 4 {
 				t.Errorf("only %d processes are of the cluster", n)
 			}
 			if how == "killed" {
@@ -90,8 +90,8 @@ func TestCleanup(t *testing.T) {
 			}
 			_ = cmd.Wait()
 			for range 300 {
-				_, err = os.Stat(folder)
-				if os.IsNotExist(err) && len(running(t, folder)) == 0 {
+				_, err = os.Stat(dir)
+				if os.IsNotExist(err) && len(running(t, dir)) == 0 {
 					return
 				}
 				if how == "ended" {
@@ -99,7 +99,7 @@ func TestCleanup(t *testing.T) {
 				}
 				time.Sleep(100 * time.Millisecond)
 			}
-			t.Errorf("left: %v and\n%s", err, strings.Join(running(t, folder), "\n"))
+			t.Errorf("left: %v and\n%s", err, strings.Join(running(t, dir), "\n"))
 		})
 	}
 }

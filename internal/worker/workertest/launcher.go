@@ -26,8 +26,8 @@ type Setup struct {
 	// Address is where the coordinator listens for workers of kinds that are not local; "":
 	// 127.0.0.1:0.
 	Address string
-	// Folder: workers are started with StartOptions.Folder though the kind could do without.
-	Folder bool
+	// Directory: workers are started with StartOptions.Dir though the kind could do without.
+	Dir bool
 	// Left lists what the system still has of workers, after they were stopped; nil: there is no
 	// system, or it can't be asked.
 	Left func(t *testing.T, k worker.Launcher) []string
@@ -105,7 +105,7 @@ func lateJoiner(t *testing.T, s Setup) {
 		channel: func(o *coordinator.Options) { o.NoCopies = true }})
 	start := func(i int) worker.Fleet {
 		f, err := tr.kind.Start(t.Context(), worker.StartOptions{
-			Workers: 1, First: i, Command: s.Command, RunID: "workertest", Endpoint: tr.o.Endpoint, Folder: tr.o.Folder,
+			Workers: 1, First: i, Command: s.Command, RunID: "workertest", Endpoint: tr.o.Endpoint, Dir: tr.o.Dir,
 			Connect: tr.c.Connect, OnExit: tr.c.Exited, Logger: tr.o.Logger,
 		})
 		tr.try(err)

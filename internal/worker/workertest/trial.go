@@ -31,7 +31,7 @@ type trial struct {
 	c      *coordinator.Coordinator
 	o      coordinator.RunOptions
 	job    job
-	folder string // which workers reach, too
+	dir    string // which workers reach, too
 	blocks int
 
 	mu      sync.Mutex
@@ -52,7 +52,7 @@ type plan struct {
 
 func (s Setup) trial(t *testing.T, p plan) *trial {
 	t.Helper()
-	tr := &trial{T: t, s: s, kind: s.Launcher(t), job: p.job, blocks: p.blocks, folder: t.TempDir(),
+	tr := &trial{T: t, s: s, kind: s.Launcher(t), job: p.job, blocks: p.blocks, dir: t.TempDir(),
 		by: map[int]string{}, pids: map[int]bool{}}
 	p.job.Size = size
 	if p.job.Gate != "" {
@@ -60,7 +60,7 @@ func (s Setup) trial(t *testing.T, p plan) *trial {
 	}
 	for i := range p.job.Acts {
 		if a := &p.job.Acts[i]; a.Once != "" {
-			a.Once = filepath.Join(tr.folder, a.Once)
+			a.Once = filepath.Join(tr.dir, a.Once)
 		}
 	}
 	text, err := json.Marshal(p.job)
@@ -87,9 +87,9 @@ func (s Setup) trial(t *testing.T, p plan) *trial {
 		tr.o.Endpoint, err = tr.c.Listen(s.Address)
 		tr.try(err)
 	}
-	if facts.SharedFolder || s.Folder {
-		tr.o.Folder = filepath.Join(tr.folder, "run")
-		tr.try(os.Mkdir(tr.o.Folder, 0o700))
+	if facts.SharedDir || s.Dir {
+		tr.o.Dir = filepath.Join(tr.dir, "run")
+		tr.try(os.Mkdir(tr.o.Dir, 0o700))
 	}
 	return tr
 }
@@ -101,7 +101,7 @@ func (tr *trial) try(err error) {
 	}
 }
 
-func (tr *trial) gate() string { return filepath.Join(tr.folder, "gate") }
+func (tr *trial) gate() string { return filepath.Join(tr.dir, "gate") }
 
 func (tr *trial) openGate() { tr.try(os.WriteFile(tr.gate(), nil, 0o600)) }
 

@@ -393,9 +393,9 @@ func TestReboot(t *testing.T) {
 
 func TestForeignIndex(t *testing.T) {
 	for name, make1 := range map[string]func(path string) error{
-		"a folder": func(path string) error { return os.Mkdir(path, 0o700) },
-		"a link":   func(path string) error { return os.Symlink("/dev/null", path) },
-		"a pipe":   func(path string) error { return unix.Mkfifo(path, 0o600) },
+		"a directory": func(path string) error { return os.Mkdir(path, 0o700) },
+		"a link":      func(path string) error { return os.Symlink("/dev/null", path) },
+		"a pipe":      func(path string) error { return unix.Mkfifo(path, 0o600) },
 		"another's": func(path string) error {
 			return errors.Join(os.WriteFile(path, nil, 0o600),
 				os.Chown(path, 12345, -1))

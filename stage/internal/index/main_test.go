@@ -117,7 +117,7 @@ type testIndex struct {
 	d    *lockfile.Dir
 }
 
-// open opens the index of a fresh folder.
+// open opens the index of a fresh directory.
 // open opens new index, whose places are numbered from 1 on.
 func open(t testing.TB) *testIndex {
 	b := openIn(t, filepath.Join(inMemory(t), "stage"), newStore())
@@ -303,9 +303,9 @@ func exists(path string) bool {
 
 func openFiles(t testing.TB) int { return len(ok(os.ReadDir("/proc/self/fd"))(t)) }
 
-// mapsOf counts the mappings of files below a folder.
-func mapsOf(t testing.TB, folder string) int {
-	return strings.Count(string(ok(os.ReadFile("/proc/self/maps"))(t)), folder)
+// mapsOf counts the mappings of files below a directory.
+func mapsOf(t testing.TB, dir string) int {
+	return strings.Count(string(ok(os.ReadFile("/proc/self/maps"))(t)), dir)
 }
 
 func at1970(seconds int64) time.Time { return time.Unix(seconds, 0) }

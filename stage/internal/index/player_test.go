@@ -24,26 +24,26 @@ import (
 
 var children = map[string]proctest.Func{"player": player, "walk": walk, "opener": opener, "stopper": stopper}
 
-// folder stands for what keeps the bytes, for several processes: a file for each object, whose name
-// contains its number and how many units it takes, and whose content its key and version.
-type folder string
+// directory stands for what keeps the bytes, for several processes: a file for each object, whose
+// name contains its number and how many units it takes, and whose content its key and version.
+type directory string
 
-func (f folder) path(p Place) string {
+func (f directory) path(p Place) string {
 	return filepath.Join(string(f), "b"+strconv.FormatUint(p.ID, 10)+strings.TrimRight(string(p.Ext[:]), "\x00"))
 }
 
-func (f folder) content(o Object) string {
+func (f directory) content(o Object) string {
 	return hex.EncodeToString(o.Key[:]) + hex.EncodeToString(o.Version[:])
 }
 
 // place makes the place of a new object that takes some units.
-func (f folder) place(id uint64, units int64) (p Place) {
+func (f directory) place(id uint64, units int64) (p Place) {
 	p.ID, p.Offset = id, -1
 	copy(p.Ext[:], "."+strconv.FormatInt(units, 10))
 	return p
 }
 
-func (f folder) write(o Object) error {
+func (f directory) write(o Object) error {
 	text := f.content(o)
 	if err := os.WriteFile(f.path(o.Place), []byte(text[:10]), 0o600); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (f folder) write(o Object) error {
 	return os.WriteFile(f.path(o.Place), []byte(text), 0o600)
 }
 
-func (f folder) free(p Place, charge int64) error {
+func (f directory) free(p Place, charge int64) error {
 	if p.Ext == ([16]byte{}) {
 		return fmt.Errorf("half of a place is to be freed: %v", p)
 	}
@@ -65,7 +65,7 @@ func (f folder) free(p Place, charge int64) error {
 }
 
 // check returns what is wrong with the bytes of an object.
-func (f folder) check(o Object) error {
+func (f directory) check(o Object) error {
 	b, err := os.ReadFile(f.path(o.Place))
 	if err == nil && string(b) != f.content(o) {
 		err = fmt.Errorf("%s holds %q, not %q", f.path(o.Place), b, f.content(o))
@@ -73,12 +73,12 @@ func (f folder) check(o Object) error {
 	return err
 }
 
-func (f folder) keep(o Object) bool {
+func (f directory) keep(o Object) bool {
 	_, units, err := parse(filepath.Base(f.path(o.Place)))
 	return err == nil && o.Charge == units*unit && f.check(o) == nil
 }
 
-func (f folder) tidy(all []Object) error {
+func (f directory) tidy(all []Object) error {
 	known := map[string]bool{}
 	for _, o := range all {
 		known[filepath.Base(f.path(o.Place))] = true
@@ -102,8 +102,8 @@ func parse(name string) (id uint64, units int64, err error) {
 	return id, units, nil
 }
 
-// sums are the units and files in the folder.
-func (f folder) sums() (bytes, files int64, err error) {
+// sums are the units and files in the directory.
+func (f directory) sums() (bytes, files int64, err error) {
 	entries, err := os.ReadDir(string(f))
 	for _, e := range entries {
 		_, units, err1 := parse(e.Name())
@@ -128,13 +128,13 @@ type game struct {
 	dir  string
 	d    *lockfile.Dir
 	l    *Index
-	f    folder
+	f    directory
 	seen [gameKeys]atomic.Uint64 // the newest version of each key that was seen: versions are numbers that grow
 	long atomic.Int64            // the longest step, nanoseconds
 }
 
 func joinGame(dir string) (*game, error) {
-	g := &game{dir: dir, f: folder(filepath.Join(dir, "bytes"))}
+	g := &game{dir: dir, f: directory(filepath.Join(dir, "bytes"))}
 	var err error
 	if g.d, err = lockfile.OpenRoot(filepath.Join(dir, "stage"), ""); err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ import (
 type arena struct {
 	t    *testing.T
 	dir  string
-	f    folder
+	f    directory
 	mu   sync.Mutex // of those that can be stopped
 	live map[int]int
 	said []string
@@ -34,7 +34,7 @@ type arena struct {
 
 func newArena(t *testing.T) *arena {
 	a := &arena{t: t, dir: inMemory(t), live: map[int]int{}}
-	a.f = folder(filepath.Join(a.dir, "bytes"))
+	a.f = directory(filepath.Join(a.dir, "bytes"))
 	must(t, os.Mkdir(string(a.f), 0o700))
 	return a
 }
@@ -161,7 +161,7 @@ func (a *arena) stop()  { must(a.t, os.WriteFile(filepath.Join(a.dir, "stop"), n
 func (a *arena) again() { _ = os.Remove(filepath.Join(a.dir, "stop")) }
 
 // wantExact opens the directory alone: the index must be whole, and say exactly what is in the
-// folder.
+// directory.
 func (a *arena) wantExact() {
 	a.t.Helper()
 	g, err := joinGame(a.dir)

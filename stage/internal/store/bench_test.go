@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// benchOn runs a benchmark in memory and on the disk of the temporary folder.
+// benchOn runs a benchmark in memory and on the disk of the temporary directory.
 func benchOn(b *testing.B, f func(b *testing.B, s *Store)) {
 	for where, dir := range map[string]string{"memory": inMemory(b), "disk": b.TempDir()} {
 		b.Run(where, func(b *testing.B) {

@@ -80,8 +80,8 @@ func parseSegment(name string) (id uint64, ok bool) {
 }
 
 // parseFile returns the number of a file from its name and directory.
-func parseFile(folder, name string) (id uint64, ok bool) {
-	if len(name) < 16 || folder != name[14:16] {
+func parseFile(dir, name string) (id uint64, ok bool) {
+	if len(name) < 16 || dir != name[14:16] {
 		return 0, false
 	}
 	if _, err := parseExt(name[16:]); err != nil {

@@ -34,17 +34,17 @@ func (s *Store) Sweep(used func(id uint64) bool) (removed int, err error) {
 			sweep(s.segments, name, 0)
 		}
 	}
-	folders, err1 := s.objects.Names()
+	dirs, err1 := s.objects.Names()
 	err = errors.Join(err, err1)
-	for _, folder := range folders {
-		if strings.HasPrefix(folder, lockfile.TempPrefix) {
-			sweep(s.objects, folder, 0)
+	for _, directory := range dirs {
+		if strings.HasPrefix(directory, lockfile.TempPrefix) {
+			sweep(s.objects, directory, 0)
 			continue
 		}
-		if !isFolder(folder) {
+		if !isDir(directory) {
 			continue
 		}
-		sub, err1 := s.objects.OpenSub(folder)
+		sub, err1 := s.objects.OpenSub(directory)
 		if err1 != nil {
 			err = errors.Join(err, err1)
 			continue
@@ -52,7 +52,7 @@ func (s *Store) Sweep(used func(id uint64) bool) (removed int, err error) {
 		names, err1 := sub.Names()
 		err = errors.Join(err, err1)
 		for _, name := range names {
-			if id, ok := parseFile(folder, name); ok {
+			if id, ok := parseFile(directory, name); ok {
 				sweep(sub, name, id)
 			}
 		}
@@ -85,8 +85,8 @@ func (s *Store) sweep(dir *lockfile.Dir, name string, id uint64, used func(id ui
 	return gone, err
 }
 
-// isFolder reports whether a name in objects/ is one of its directories.
-func isFolder(name string) bool {
+// isDir reports whether a name in objects/ is one of its directories.
+func isDir(name string) bool {
 	return len(name) == 2 && strings.Trim(name, "0123456789abcdef") == ""
 }
 

@@ -86,10 +86,10 @@ func ValidateStart(o *worker.StartOptions) error {
 
 const runIDBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-"
 
-// WriteSecret writes the endpoint's text to a new file of mode 0600 in a folder and returns its
+// WriteSecret writes the endpoint's text to a new file of mode 0600 in a directory and returns its
 // path. Each start has its own, since others may start meanwhile.
-func WriteSecret(folder, kind string, text []byte) (path string, err error) {
-	f, err := os.CreateTemp(folder, kind+"-*.endpoint")
+func WriteSecret(dir, kind string, text []byte) (path string, err error) {
+	f, err := os.CreateTemp(dir, kind+"-*.endpoint")
 	if err != nil {
 		return "", fmt.Errorf("write secret: %w", err)
 	}

@@ -11,20 +11,20 @@ import (
 // not next to it.
 func TestVectorDirectory(t *testing.T) {
 	vectors := vectorFiles(t)
-	folder := t.TempDir()
+	dir := t.TempDir()
 	for _, suffix := range []string{".shp", ".shx", ".dbf", ".prj"} {
-		if err := os.WriteFile(filepath.Join(folder, "fields"+suffix),
+		if err := os.WriteFile(filepath.Join(dir, "fields"+suffix),
 			fileBytes(t, filepath.Join(vectors, "fields"+suffix)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	job := vectorJob(t.TempDir(), vectorGrid(), map[string]Vector{"v": {Path: folder, Attribute: "class"}})
+	job := vectorJob(t.TempDir(), vectorGrid(), map[string]Vector{"v": {Path: dir, Attribute: "class"}})
 	mustRun(t, job)
 	want := rasterized(t, filepath.Join(vectors, "fields.shp"), vectorGrid(), "Int32", 0, "-a", "class")
 	if !bytes.Equal(raw(t, job.Outputs["v"].Path), want) {
 		t.Error("the pixels are not gdal_rasterize's")
 	}
-	job = vectorJob(t.TempDir(), vectorGrid(), map[string]Vector{"v": {Path: folder, Attribute: "class"}})
+	job = vectorJob(t.TempDir(), vectorGrid(), map[string]Vector{"v": {Path: dir, Attribute: "class"}})
 	job.Controls.WindowWidth, job.Controls.WindowHeight = 64, 64
 	interrupt(t, job)
 	job.Resume = true
