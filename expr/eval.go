@@ -53,6 +53,7 @@ type Evaluator struct {
 	rows    []int32 // scratch of medians
 	cells   [][]int32
 	left    []int32
+	runs    []int32 // scratch of modes
 
 	src    []Operand // of the current chunk
 	dst    [][]byte

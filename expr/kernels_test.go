@@ -184,6 +184,13 @@ func TestNetworkMedianEqualsSorting(t *testing.T) {
 				t.Errorf("statistics of %d items differ: ranks %v", items, s.ranks[items])
 			}
 		}
+		in.dst = items
+		modeKernel(reg32, items)(ev, in, n)
+		in.dst = items + 1
+		modeByColumn[float32](ev, in, n)
+		if !bytes.Equal(ndarray.BytesOf(ev.r32[items]), ndarray.BytesOf(ev.r32[items+1])) {
+			t.Errorf("modes of %d items differ", items)
+		}
 	}
 }
 

@@ -129,11 +129,16 @@ func rankKernel(r regKind, items int, s *statistic) runner {
 	low, high := s.ranks[items].low, s.ranks[items].high
 	whole := network(items, low, high)
 	some := network(items, 0, high)
-	// All rows should fit into the L1 cache.
+	return inParts(items, func(ev *Evaluator, in *instr, off, n int) { s.byRow(ev, in, off, n, whole, some) })
+}
+
+// inParts returns an instruction that calls f for parts of a chunk whose rows fit into the L1
+// cache.
+func inParts(items int, f func(ev *Evaluator, in *instr, off, n int)) runner {
 	width := min(chunk, max(64, 6144/items&^31))
 	return func(ev *Evaluator, in *instr, n int) {
 		for off := 0; off < n; off += width {
-			s.byRow(ev, in, off, min(width, n-off), whole, some)
+			f(ev, in, off, min(width, n-off))
 		}
 	}
 }
@@ -161,18 +166,21 @@ func order(a, b []int32) {
 	}
 }
 
-func (s *statistic) byRow(ev *Evaluator, in *instr, off, n int, whole, some []comparator) {
+// sortRows sorts the items of n pixels from off on. In each column of rows, the valid items come
+// first; counts says how many they are where mixed, else all are valid. With all of them valid, the
+// comparators are whole, else some.
+func (ev *Evaluator) sortRows(in *instr, off, n int, whole, some []comparator) (rows [][]int32, counts []int32,
+	mixed bool) {
 	if ev.rows == nil || cap(ev.rows) < in.items*chunk {
 		ev.rows = make([]int32, in.items*chunk)
 		ev.cells = make([][]int32, in.items)
 	}
-	rows := ev.cells[:in.items]
-	// The rank depends on how many items of a pixel are valid; if all are, it is the same for all.
+	rows = ev.cells[:in.items]
 	if ev.left == nil {
 		ev.left = make([]int32, chunk)
 	}
-	counts := ev.left[:n]
-	sort, mixed := whole, false
+	counts = ev.left[:n]
+	sort := whole
 	for j := range rows {
 		rows[j] = ev.rows[j*n : (j+1)*n]
 		keys32(rows[j], ndarray.Cast[int32](ndarray.BytesOf(ev.r32[in.args[j]][off:off+n])))
@@ -198,8 +206,26 @@ func (s *statistic) byRow(ev *Evaluator, in *instr, off, n int, whole, some []co
 	for _, c := range sort {
 		order(rows[c.lo], rows[c.hi])
 	}
+	return rows, counts, mixed
+}
+
+// byRow computes the statistic of n pixels from off on. Its rank depends on how many items of a
+// pixel are valid; if all are, it is the same for all.
+func (s *statistic) byRow(ev *Evaluator, in *instr, off, n int, whole, some []comparator) {
+	rows, counts, mixed := ev.sortRows(in, off, n, whole, some)
 	d := ev.r32[in.dst][off : off+n]
-	if mixed {
+	k := s.ranks[in.items]
+	switch a, b := rows[k.low][:n], rows[k.high][:n]; {
+	case mixed && s.median: // without a call for each pixel
+		for i := range d {
+			c := int(counts[i])
+			if c == 0 {
+				d[i] = 0
+				continue
+			}
+			d[i] = float32(middle(float32OfKey(rows[(c-1)/2][i]), float32OfKey(rows[c/2][i]), 0.5))
+		}
+	case mixed:
 		for i := range d {
 			if counts[i] == 0 {
 				d[i] = 0
@@ -208,18 +234,14 @@ func (s *statistic) byRow(ev *Evaluator, in *instr, off, n int, whole, some []co
 			k := &s.ranks[counts[i]]
 			d[i] = float32(s.value(float32OfKey(rows[k.low][i]), float32OfKey(rows[k.high][i]), k.fraction))
 		}
-		return
-	}
-	k := s.ranks[in.items]
-	a, b := rows[k.low][:len(d)], rows[k.high][:len(d)]
-	if s.median { // without a call for each pixel
+	case s.median:
 		for i := range d {
 			d[i] = float32(middle(float32OfKey(a[i]), float32OfKey(b[i]), 0.5))
 		}
-		return
-	}
-	for i := range d {
-		d[i] = float32(s.value(float32OfKey(a[i]), float32OfKey(b[i]), k.fraction))
+	default:
+		for i := range d {
+			d[i] = float32(s.value(float32OfKey(a[i]), float32OfKey(b[i]), k.fraction))
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package expr
 import (
 	"fmt"
 	"math"
-	"slices"
 )
 
 // reduceKernel returns the instruction of a function over a list.
@@ -16,7 +15,7 @@ func reduceKernel(o op, r regKind, items int, fraction float64) runner {
 	case o == opRedQuantile:
 		return rankKernel(r, items, quantileOf(items, fraction))
 	case o == opRedMode:
-		return byClass(r, modes[float32], modes[float64])
+		return modeKernel(r, items)
 	case o == opRedArgMin || o == opRedArgMax:
 		return byClass(r, extremeIndex[float32], extremeIndex[float64])
 	case o == opRedTrend || o == opRedIntercept || o == opRedR2:
@@ -205,27 +204,6 @@ func lines[T real](ev *Evaluator, in *instr, n int) {
 		default:
 			d[i] = T(min(1, xy[i]/xx[i]*(xy[i]/yy[i])))
 		}
-	}
-}
-
-// modes computes the most frequent valid item, the smallest of several.
-func modes[T real](ev *Evaluator, in *instr, n int) {
-	d := vectors[T](ev)[in.dst][:n]
-	for i := range d {
-		col := validItems[T](ev, in, i)
-		slices.Sort(col)
-		most, best := 0, 0.0
-		for from := 0; from < len(col); {
-			to := from + 1
-			for to < len(col) && col[to] == col[from] {
-				to++
-			}
-			if to-from > most {
-				most, best = to-from, col[from]
-			}
-			from = to
-		}
-		d[i] = T(best + 0)
 	}
 }
 
