@@ -3,8 +3,8 @@
 // byte for byte for any number of workers and any block size.
 //
 // The types to know are [Job], which describes what to do, [Block], which a function sees, and
-// [Result]. A job has either a [Func] or expressions (package expr). Package outcome declares the
-// errors and notes of jobs and runs.
+// [Result]. A job has either a [Func] or expressions (package expr). Package outcome declares
+// plans, notes, results of outputs, and errors.
 //
 // Controls.MemoryBytes bounds the memory whatever the size of the rasters. An output appears under
 // its name only when it is complete.

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"leat/apply/outcome"
 )
 
 func TestFold(t *testing.T) {
@@ -32,7 +34,7 @@ func TestFold(t *testing.T) {
 }
 
 func TestResultString(t *testing.T) {
-	r := &Result{Outputs: make([]OutputResult, 2), Blocks: 36, Pixels: 30_140_100, Wall: 670 * time.Millisecond}
+	r := &Result{Outputs: make([]outcome.OutputResult, 2), Blocks: 36, Pixels: 30_140_100, Wall: 670 * time.Millisecond}
 	if s := r.String(); s != "2 outputs, 36 blocks, 30.1 Mpixel in 0.67 s" {
 		t.Error(s)
 	}

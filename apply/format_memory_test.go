@@ -17,7 +17,7 @@ import (
 func TestPlanFormatMemory(t *testing.T) {
 	needFormat(t, "PCIDSK", "COG", "HFA")
 	const budget = 192 << 20
-	plan := func(path, format string, options ...string) *Plan {
+	plan := func(path, format string, options ...string) *outcome.Plan {
 		o := Output{Path: filepath.Join(t.TempDir(), path), Format: format, Options: options, Type: ndarray.Uint16,
 			Bands: 1}
 		p, err := MakePlan(t.Context(), Job{Controls: Controls{Grid: gridOf(12000, 12000), MemoryBytes: budget},
@@ -32,7 +32,7 @@ func TestPlanFormatMemory(t *testing.T) {
 		func(n outcome.Note) bool { return n.Field == remedy.Field && n.Value == remedy.Value }) {
 		t.Errorf("PCIDSK takes %s, %q", units.FormatSize(p.MemoryBytes), p.Notes)
 	}
-	for _, p := range []*Plan{plan("x.pix", "PCIDSK", "interleaving=tiled"), plan("x.tif", "COG"),
+	for _, p := range []*outcome.Plan{plan("x.pix", "PCIDSK", "interleaving=tiled"), plan("x.tif", "COG"),
 		plan("x.img", "HFA")} {
 		if p.MemoryBytes > budget || strings.Contains(strings.Join(noteTexts(p.Notes), "; "), "memory allowed") {
 			t.Errorf("%s takes %s, %q", p.Outputs[0].Path, units.FormatSize(p.MemoryBytes), p.Notes)

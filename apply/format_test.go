@@ -173,7 +173,7 @@ func TestFormatMatchesGeoTIFF(t *testing.T) {
 			}
 			want := mustRun(t, formatJob(red, nir, c.expr, native))
 			r, w := &res.Outputs[0], &want.Outputs[0]
-			if !slices.EqualFunc(r.Bands, w.Bands, func(a, b BandResult) bool {
+			if !slices.EqualFunc(r.Bands, w.Bands, func(a, b outcome.BandResult) bool {
 				return a.Moments == b.Moments && sameBins(a.Bins, b.Bins)
 			}) {
 				t.Errorf("the result has other statistics: %+v, not %+v", r.Bands, w.Bands)
@@ -211,7 +211,7 @@ func TestFormatMatchesGeoTIFF(t *testing.T) {
 }
 
 // sameByGDAL compares two files by gdalinfo.
-func sameByGDAL(t *testing.T, c *formatCase, path, native string, want *OutputResult) {
+func sameByGDAL(t *testing.T, c *formatCase, path, native string, want *outcome.OutputResult) {
 	t.Helper()
 	f, n := infoBy(t, path, "-hist"), infoBy(t, native)
 	if f.Size != n.Size || !slices.EqualFunc(f.GeoTransform, n.GeoTransform,

@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"leat/apply/outcome"
 	"leat/ndarray"
 	"leat/raster/geotiff"
 )
@@ -100,7 +101,7 @@ func statisticsCase[T ndarray.Real](t *rapid.T, dir string, least, most float64)
 
 func nan() float64 { return math.NaN() }
 
-func compareStatistics[T ndarray.Real](t *rapid.T, got BandResult, valid []T, items map[string]string) {
+func compareStatistics[T ndarray.Real](t *rapid.T, got outcome.BandResult, valid []T, items map[string]string) {
 	slices.Sort(valid)
 	n, min, max := len(valid), float64(valid[0]), float64(valid[len(valid)-1])
 	mean, spread := 0.0, 0.0

@@ -44,7 +44,7 @@ func TestPlanVectors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []PlanInput{
+	for i, want := range []outcome.PlanInput{
 		{Name: "a", Description: "layer fields, 42 features, those with class > 2 (Polygon) in EPSG:32631 (WGS 84 / UTM zone 31N), x ", Access: "rasterised", Why: "once, when the run begins, to a file of at most 234 KiB in " + out},
 		{Name: "b", Description: "attribute class burned as int32, -1 where there is none, all that they touch",
 			Access: "rasterised", Why: "together with a, which is the same"},

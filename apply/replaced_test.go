@@ -21,7 +21,7 @@ import (
 func TestPlanReplacedBlocks(t *testing.T) {
 	dir := t.TempDir()
 	job, path, whole := unfinishedRun(t, "nearest", dir, 20)
-	plan := func(change func(*Job)) *ReplacedBlocks {
+	plan := func(change func(*Job)) *outcome.ReplacedBlocks {
 		t.Helper()
 		again := job
 		if change != nil {
@@ -33,7 +33,7 @@ func TestPlanReplacedBlocks(t *testing.T) {
 		}
 		return p.Replaced
 	}
-	usable := func(what string, r *ReplacedBlocks) {
+	usable := func(what string, r *outcome.ReplacedBlocks) {
 		t.Helper()
 		if r == nil || r.Blocks != 20 || r.Total != 100 || !slices.Equal(r.Paths,
 			[]string{path}) || len(r.Changes) > 0 {

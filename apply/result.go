@@ -7,21 +7,16 @@ import (
 	"time"
 
 	"leat/apply/internal/exec"
-	"leat/apply/internal/output"
 	"leat/apply/outcome"
-	"leat/expr"
 	"leat/internal/units"
-	"leat/ndarray"
-	"leat/raster"
-	"leat/raster/stats"
 	"leat/timing"
 	"leat/worker"
 )
 
 // Result describes a finished run.
 type Result struct {
-	Plan    *Plan
-	Outputs []OutputResult // in the order of their names
+	Plan    *outcome.Plan
+	Outputs []outcome.OutputResult // in the order of their names
 	Timings timing.Summary
 	Wall    time.Duration
 	Blocks  int
@@ -30,39 +25,6 @@ type Result struct {
 	// Workers is the status of worker processes: which there were, how many were lost, how many
 	// blocks were retried; nil if there were none.
 	Workers *worker.Status
-}
-
-// OutputResult describes a finished output.
-type OutputResult struct {
-	Name, Path string
-	Type       ndarray.DType
-	Bands      []BandResult
-	Nodata     *ndarray.Scalar
-	Bytes      int64 // size of the file, or of all Files
-	// Coding describes how the pixels are stored: "deflate level 6, predictor 2" for GeoTIFF, the
-	// format and its options for others.
-	Coding    string
-	Tiles     int
-	Overviews []raster.Size
-	// Counts are those of an expression; all 0 for a Func.
-	Counts expr.Counts
-	// Warnings are about pixels and metadata that are probably not what the user wants.
-	Warnings []outcome.Note
-	// Format is "GTiff" or GDAL's short name of another format, and Options are its creation
-	// options. Files are the names of the output's files in its directory; they are not listed for
-	// GeoTIFF.
-	Format  string
-	Options []string
-	Files   []string
-}
-
-// BandResult holds the statistics of one band; Moments.Total is 0 if the job asked for none.
-type BandResult struct {
-	Name    string
-	Moments stats.Moments
-	Bins    stats.Bins
-	Median  float64
-	Mode    float64
 }
 
 // String returns one line: the number of outputs and blocks, and the time.
@@ -76,35 +38,24 @@ func (r *Result) String() string {
 }
 
 // newResult returns the public form of a result.
-func newResult(r *exec.Result, p *Plan, timings timing.Summary, wall time.Duration) *Result {
+func newResult(r *exec.Result, p *outcome.Plan, timings timing.Summary, wall time.Duration) *Result {
 	planned := *p
 	planned.Notes = slices.Concat(p.Notes, r.Notes)
 	res := &Result{Plan: &planned, Blocks: r.Blocks, Resumed: r.Resumed, Pixels: r.Pixels, Workers: r.Workers,
 		Timings: timings, Wall: wall}
 	for i, o := range r.Outputs {
-		out := newOutputResult(o)
+		out := *o
 		if r.Counts != nil {
-			out.addCounts(&r.Counts[i])
+			addCounts(&out, &r.Counts[i])
 		}
-		out.warnOfPixels()
+		warnOfPixels(&out)
 		res.Outputs = append(res.Outputs, out)
 	}
 	return res
 }
 
-// newOutputResult returns the public form of an output's result.
-func newOutputResult(r *output.Result) OutputResult {
-	res := OutputResult{Name: r.Name, Path: r.Path, Type: r.Type, Nodata: r.Nodata, Bytes: r.Bytes, Coding: r.Coding,
-		Tiles: r.Tiles, Overviews: r.Overviews, Warnings: r.Warnings, Format: r.Format, Options: r.Options,
-		Files: r.Files}
-	for _, b := range r.Bands {
-		res.Bands = append(res.Bands, BandResult(b))
-	}
-	return res
-}
-
 // addCounts adds the counts of an expression, and warnings about them.
-func (res *OutputResult) addCounts(c *exec.Counts) {
+func addCounts(res *outcome.OutputResult, c *exec.Counts) {
 	res.Counts = c.Counts
 	if c.Saturated > 0 {
 		res.Warnings = append(res.Warnings,
@@ -123,7 +74,7 @@ func (res *OutputResult) addCounts(c *exec.Counts) {
 }
 
 // warnOfPixels adds warnings about an output whose pixels are probably a mistake.
-func (res *OutputResult) warnOfPixels() {
+func warnOfPixels(res *outcome.OutputResult) {
 	var infinite int64
 	var empty []string
 	for i, b := range res.Bands {

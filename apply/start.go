@@ -9,6 +9,7 @@ import (
 	"leat/apply/internal/exec"
 	"leat/apply/internal/plan"
 	"leat/apply/internal/resolve"
+	"leat/apply/outcome"
 	"leat/timing"
 )
 
@@ -26,12 +27,12 @@ func Check(ctx context.Context, job Job, partial bool) error {
 
 // MakePlan opens the inputs of a job, checks all that can be checked, and returns how Run would run
 // it. It writes nothing.
-func MakePlan(ctx context.Context, job Job) (*Plan, error) {
+func MakePlan(ctx context.Context, job Job) (*outcome.Plan, error) {
 	resolved, p, err := prepare(ctx, &job, nil)
 	if err != nil {
 		return nil, err
 	}
-	return newPlan(resolved, p), resolved.Inputs.Close()
+	return &p.Plan, resolved.Inputs.Close()
 }
 
 // prepare checks a job and everything it names, and plans it. It binds the job's function and adds
@@ -67,7 +68,7 @@ func Run(ctx context.Context, job Job) (*Result, error) {
 // Running is a run that [Start] has started. Its methods may be called by any goroutine at any
 // time.
 type Running struct {
-	plan    *Plan
+	plan    *outcome.Plan
 	outputs []OutputState // without Bytes
 	tracker *exec.Tracker
 	done    chan struct{} // closed when res and err are set
@@ -87,7 +88,7 @@ func Start(ctx context.Context, job Job) (*Running, error) {
 		abort(nil)
 		return nil, err
 	}
-	s := &Running{plan: newPlan(resolved, p), outputs: outputStates(resolved.Outputs), tracker: exec.NewTracker(p),
+	s := &Running{plan: &p.Plan, outputs: outputStates(resolved.Outputs), tracker: exec.NewTracker(p),
 		done: make(chan struct{})}
 	o := &exec.Options{Job: resolved, Plan: p, Function: job.execFunction(newNames(resolved)),
 		Merge:        exec.RecoverMerge("Merge", job.Merge, abort),

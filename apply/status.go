@@ -5,12 +5,13 @@ import (
 
 	"leat/apply/internal/exec"
 	"leat/apply/internal/output"
+	"leat/apply/outcome"
 	"leat/worker"
 )
 
 // Status is the status of a run at one moment.
 type Status struct {
-	Plan *Plan // must not be changed
+	Plan *outcome.Plan // must not be changed
 	// Stage is "preparing", "rasterising", "resuming", "blocks", "staging" (all readers wait for
 	// objects), "laying out", "uploading" or "done".
 	Stage   string
@@ -59,7 +60,7 @@ func outputStates(outs []*output.Output) []OutputState {
 }
 
 // newStatus returns the public form of a status.
-func newStatus(e exec.Status, p *Plan, outputs []OutputState) Status {
+func newStatus(e exec.Status, p *outcome.Plan, outputs []OutputState) Status {
 	s := Status{Plan: p, Stage: e.Stage, Done: e.Done, Resumed: e.Resumed, Pixels: e.Pixels,
 		Blocks: make([]BlockState, len(e.Blocks)), ReadAhead: e.ReadAhead,
 		Outputs: slices.Clone(outputs), Remote: e.Remote}

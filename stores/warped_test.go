@@ -107,7 +107,7 @@ func TestWarpNeedsStage(t *testing.T) {
 	j := job(s.url("a.tif"), filepath.Join(t.TempDir(), "out.tif"))
 	j.Open = newStores(t, "").Open
 	res := mustRun(t, j)
-	if slices.ContainsFunc(res.Plan.Inputs, func(i apply.PlanInput) bool { return i.Warped != "" }) {
+	if slices.ContainsFunc(res.Plan.Inputs, func(i outcome.PlanInput) bool { return i.Warped != "" }) {
 		t.Errorf("%+v", res.Plan.Inputs)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"leat/apply"
+	"leat/apply/outcome"
 	"leat/internal/report"
 	"leat/timing"
 )
@@ -45,7 +45,7 @@ const minAdvice = 2 * time.Second
 
 // advice returns one sentence on what limited the run; "" for a short one. Of workers in other
 // processes only the stages are known, not the time of their processors.
-func advice(s timing.Summary, p *apply.Plan) string {
+func advice(s timing.Summary, p *outcome.Plan) string {
 	if p.Kind == "" {
 		return report.Advice(inUserWords(s), userRemedies(), min(p.Workers, runtime.GOMAXPROCS(0)))
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"leat/apply"
 	"leat/apply/outcome"
 	"leat/internal/terminal"
 	"leat/internal/units"
@@ -57,7 +56,7 @@ func withoutLeftover(err error) error {
 }
 
 // replacedMessage warns of blocks of an earlier run that this one replaces.
-func replacedMessage(r *apply.ReplacedBlocks) message {
+func replacedMessage(r *outcome.ReplacedBlocks) message {
 	m := message{text: fmt.Sprintf("%d of %d blocks of an earlier run in %s are replaced when the first block is done",
 		r.Blocks, r.Total, strings.Join(r.Paths, ", ")), hint: "--resume would use them"}
 	if len(r.Changes) > 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"leat/apply"
+	"leat/apply/outcome"
 	"leat/internal/preview"
 	"leat/internal/report"
 	"leat/internal/units"
@@ -112,7 +113,7 @@ func reportFacts(facts []fact) []report.Fact {
 // maxReportFiles bounds the files of one input that the page lists.
 const maxReportFiles = 24
 
-func workersText(p *apply.Plan) string {
+func workersText(p *outcome.Plan) string {
 	switch {
 	case p.WorkersRead:
 		return fmt.Sprintf("%d of %s, which read their inputs", p.Workers, p.Kind)
@@ -122,7 +123,7 @@ func workersText(p *apply.Plan) string {
 	return fmt.Sprintf("%d, and %d reading ahead", p.Workers, p.Readers)
 }
 
-func planFacts(p *apply.Plan) []fact {
+func planFacts(p *outcome.Plan) []fact {
 	b := p.Blocks
 	facts := []fact{
 		{"grid", fmt.Sprintf("%d x %d pixels", p.Grid.Width, p.Grid.Height)},

@@ -102,7 +102,7 @@ const codeBytes = 28 << 20
 
 // limitHeap sets a soft limit of the heap within the budget, so that garbage does not exceed it.
 // With the usual budget that changes nothing.
-func limitHeap(p *apply.Plan) {
+func limitHeap(p *outcome.Plan) {
 	if p.Kind != "" {
 		return // the heaps of several processes share it
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"leat/apply"
+	"leat/apply/outcome"
 	"leat/internal/terminal"
 	"leat/internal/units"
 	"leat/timing"
@@ -32,7 +33,7 @@ func (f *applyFlags) summarise(w io.Writer, res *apply.Result) {
 }
 
 // outputText describes a finished output in one line.
-func outputText(p *apply.Plan, o *apply.OutputResult) string {
+func outputText(p *outcome.Plan, o *outcome.OutputResult) string {
 	text := fmt.Sprintf("%s: %d x %d pixels", terminal.Name(o.Path), p.Grid.Width, p.Grid.Height)
 	if n := len(o.Bands); n > 1 {
 		text += ", " + units.Count(n, "band")
@@ -49,7 +50,7 @@ func outputText(p *apply.Plan, o *apply.OutputResult) string {
 }
 
 // printBands writes the statistics of bands.
-func printBands(w io.Writer, bands []apply.BandResult) {
+func printBands(w io.Writer, bands []outcome.BandResult) {
 	for i, b := range bands {
 		if m := b.Moments; m.Valid > 0 {
 			fmt.Fprintf(w, "  band %d: %.6g to %.6g, mean %.6g, standard deviation %.4g, %s valid\n", i+1, m.Min, m.Max,

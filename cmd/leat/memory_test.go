@@ -5,23 +5,23 @@ import (
 	"runtime/debug"
 	"testing"
 
-	"leat/apply"
+	"leat/apply/outcome"
 )
 
 func TestMemoryLimit(t *testing.T) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
 	const mib = 1 << 20
 	for _, c := range []struct {
-		plan          apply.Plan
+		plan          outcome.Plan
 		before, limit int64
 	}{
-		{apply.Plan{BudgetBytes: 100 * mib, MemoryBytes: 60 * mib}, math.MaxInt64, 72 * mib},
-		{apply.Plan{BudgetBytes: 200 * mib, MemoryBytes: 150 * mib, ForeignBytes: 90 * mib}, math.MaxInt64, 82 * mib},
-		{apply.Plan{BudgetBytes: 30 * mib, MemoryBytes: 30 * mib}, math.MaxInt64, 16 * mib},
+		{outcome.Plan{BudgetBytes: 100 * mib, MemoryBytes: 60 * mib}, math.MaxInt64, 72 * mib},
+		{outcome.Plan{BudgetBytes: 200 * mib, MemoryBytes: 150 * mib, ForeignBytes: 90 * mib}, math.MaxInt64, 82 * mib},
+		{outcome.Plan{BudgetBytes: 30 * mib, MemoryBytes: 30 * mib}, math.MaxInt64, 16 * mib},
 		// less is asked for
-		{apply.Plan{BudgetBytes: 100 * mib, MemoryBytes: 60 * mib}, 50 * mib, 50 * mib},
+		{outcome.Plan{BudgetBytes: 100 * mib, MemoryBytes: 60 * mib}, 50 * mib, 50 * mib},
 		// others have a part of it
-		{apply.Plan{BudgetBytes: 100 * mib, MemoryBytes: 60 * mib, Kind: "subprocess"}, math.MaxInt64, math.MaxInt64},
+		{outcome.Plan{BudgetBytes: 100 * mib, MemoryBytes: 60 * mib, Kind: "subprocess"}, math.MaxInt64, math.MaxInt64},
 	} {
 		debug.SetMemoryLimit(c.before)
 		limitHeap(&c.plan)

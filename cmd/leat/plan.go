@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"leat/apply"
+	"leat/apply/outcome"
 	"leat/internal/terminal"
 	"leat/internal/units"
 )
@@ -164,7 +165,7 @@ type planFileDoc struct {
 	Notes      []string  `json:"notes"` // what the format does not keep
 }
 
-func newPlanDoc(p *apply.Plan) *planDoc {
+func newPlanDoc(p *outcome.Plan) *planDoc {
 	b := p.Blocks
 	d := &planDoc{gridDoc: newGridDoc(p.Grid), Blocks: b.Count(), BlockWidth: b.WindowWidth,
 		BlockHeight: b.WindowHeight, Overlap: b.Overlap, Workers: p.Workers, Kind: p.Kind,

@@ -33,7 +33,7 @@ type Options struct {
 
 // Result describes a finished run.
 type Result struct {
-	Outputs []*output.Result
+	Outputs []*outcome.OutputResult
 	Counts  []Counts // of the outputs' expressions; nil for a function
 	Blocks  int
 	Resumed int // blocks of an earlier run

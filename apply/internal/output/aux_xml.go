@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"leat/apply/outcome"
 	"leat/internal/tempfile"
 	"leat/raster"
 )
@@ -138,7 +139,7 @@ func (f *finishedNative) auxText() (string, error) {
 }
 
 // newPAMItem returns a band's histogram.
-func newPAMItem(b *BandResult) *pamItem {
+func newPAMItem(b *outcome.BandResult) *pamItem {
 	counts := make([]string, len(b.Bins.Counts))
 	for k, c := range b.Bins.Counts {
 		counts[k] = strconv.FormatUint(c, 10)

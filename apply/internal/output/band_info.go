@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"leat/apply/outcome"
 	"leat/ndarray"
 	"leat/raster"
 	"leat/raster/stats"
@@ -104,7 +105,7 @@ func statisticsItems(items map[string]string, m *stats.Moments) {
 }
 
 // histogramItems adds the items that RIOS and ERDAS Imagine use.
-func histogramItems(items map[string]string, b *BandResult) {
+func histogramItems(items map[string]string, b *outcome.BandResult) {
 	if b.Bins.Counts == nil {
 		return
 	}

@@ -157,7 +157,7 @@ func (f *gdalFormat) sampleFile(o *Output, grid raster.Grid, side int) (*gdalFil
 		s.factors = []int{2}
 	}
 	for i := range o.Bands {
-		b, br := o.bandInfo(i), BandResult{}
+		b, br := o.bandInfo(i), outcome.BandResult{}
 		if !o.Spec.NoStatistics && !o.Type.IsComplex() {
 			br.Moments = stats.Moments{Total: 4, Valid: 3, Min: 1, Max: 3, Mean: 2, M2: 2}
 			statisticsItems(b.Metadata, &br.Moments)

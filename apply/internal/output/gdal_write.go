@@ -25,7 +25,7 @@ import (
 // gdalFile describes a file in one of GDAL's formats, except for its pixels.
 type gdalFile struct {
 	spec    gdal.Spec
-	bands   []BandResult // with the statistics and histograms to store
+	bands   []outcome.BandResult // with the statistics and histograms to store
 	method  string
 	factors []int
 	interp  bool          // whether the job asks for colour interpretations
@@ -136,7 +136,7 @@ func (s *gdalFile) describe(ctx context.Context, w *gdal.Writer, i int) error {
 
 // gdalHistogram returns a band's histogram in GDAL's form: between the edges of the first and the
 // last bin.
-func gdalHistogram(b *BandResult) *gdal.Histogram {
+func gdalHistogram(b *outcome.BandResult) *gdal.Histogram {
 	if b.Bins.Counts == nil {
 		return nil
 	}
@@ -153,8 +153,8 @@ func (f *gdalFormat) layOut(ctx context.Context, w *Writer) (Finished, error) {
 	if _, err := w.Spool.Finish(ctx, w.workers); err != nil {
 		return nil, err
 	}
-	done := &finishedGDAL{w: w, res: Result{Name: w.Name, Path: w.Spec.Label(), Type: w.Type, Nodata: w.Nodata,
-		Format: w.Spec.Format, Options: w.Spec.Options,
+	done := &finishedGDAL{w: w, res: outcome.OutputResult{Name: w.Name, Path: w.Spec.Label(), Type: w.Type,
+		Nodata: w.Nodata, Format: w.Spec.Format, Options: w.Spec.Options,
 		Coding: strings.Join(append([]string{w.Spec.Format}, w.Spec.Options...), " ")}}
 	info, err := w.describeBands(&done.res)
 	if err != nil {
@@ -201,10 +201,10 @@ func (f *gdalFormat) layOut(ctx context.Context, w *Writer) (Finished, error) {
 type finishedGDAL struct {
 	w    *Writer
 	file *gdal.Writer // nil after Publish and Discard
-	res  Result
+	res  outcome.OutputResult
 }
 
-func (f *finishedGDAL) Result() *Result { return &f.res }
+func (f *finishedGDAL) Result() *outcome.OutputResult { return &f.res }
 
 func (f *finishedGDAL) Publish() error {
 	w := f.w

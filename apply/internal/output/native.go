@@ -139,8 +139,8 @@ func (native) layOut(ctx context.Context, w *Writer) (Finished, error) {
 	}
 	file := w.Layout.File
 	file.Coding = coding
-	f := &finishedNative{w: w, res: Result{Name: w.Name, Path: w.Spec.Label(), Type: w.Type, Nodata: w.Nodata,
-		Coding: coding.String(), Overviews: file.Levels, Format: nativeName}}
+	f := &finishedNative{w: w, res: outcome.OutputResult{Name: w.Name, Path: w.Spec.Label(), Type: w.Type,
+		Nodata: w.Nodata, Coding: coding.String(), Overviews: file.Levels, Format: nativeName}}
 	info, err := w.describeBands(&f.res)
 	if err != nil {
 		return nil, err
@@ -168,12 +168,12 @@ func (native) layOut(ctx context.Context, w *Writer) (Finished, error) {
 type finishedNative struct {
 	w    *Writer
 	file *tempfile.File
-	res  Result
+	res  outcome.OutputResult
 	// bands are the bands as the file describes them.
 	bands []raster.Band
 }
 
-func (f *finishedNative) Result() *Result { return &f.res }
+func (f *finishedNative) Result() *outcome.OutputResult { return &f.res }
 
 // Publish removes the sidecars of the old file and publishes the new one.
 func (f *finishedNative) Publish() error {

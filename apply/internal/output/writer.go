@@ -9,6 +9,7 @@ import (
 
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/spool"
+	"leat/apply/outcome"
 	"leat/block"
 	"leat/internal/tiffwrite"
 	"leat/internal/units"
@@ -152,7 +153,7 @@ func (w *Writer) Follow(choice string) {
 
 // Finished is an output that is laid out and has no name yet.
 type Finished interface {
-	Result() *Result
+	Result() *outcome.OutputResult
 	// Publish gives the output its name. Upload writes it to its store.
 	Publish() error
 	Upload(ctx context.Context, store Store) error
@@ -170,7 +171,7 @@ func (w *Writer) LayOut(ctx context.Context) (Finished, error) { return w.format
 
 // describeBands returns the names, colours, statistics and metadata of the file's bands, which
 // BeforeClose may have changed.
-func (w *Writer) describeBands(res *Result) (*raster.Info, error) {
+func (w *Writer) describeBands(res *outcome.OutputResult) (*raster.Info, error) {
 	info := &raster.Info{Path: w.Spec.Label(), Driver: w.Spec.FormatName(), Grid: w.Layout.File.Grid,
 		Metadata: maps.Clone(w.Spec.Metadata)}
 	if info.Metadata == nil {
@@ -178,7 +179,7 @@ func (w *Writer) describeBands(res *Result) (*raster.Info, error) {
 	}
 	for i := range w.Bands {
 		b := w.bandInfo(i)
-		br := BandResult{Name: b.Name}
+		br := outcome.BandResult{Name: b.Name}
 		if !w.Spec.NoStatistics && !w.Type.IsComplex() {
 			br.Moments = w.Spool.Moments(i)
 			statisticsItems(b.Metadata, &br.Moments)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/output"
@@ -19,8 +20,8 @@ func New(ctx context.Context, job *resolve.Job) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Grid: job.Grid, BudgetBytes: values.BudgetBytes, Earlier: earlier,
-		SharedDir: sharedDir(&values.Concurrency, job.Outputs)}
+	p := &Plan{Plan: outcome.Plan{Grid: job.Grid, BudgetBytes: values.BudgetBytes, Notes: slices.Clone(job.Notes),
+		Warnings: job.Warnings}, Earlier: earlier, SharedDir: sharedDir(&values.Concurrency, job.Outputs)}
 	if note != "" {
 		p.note(outcome.Note{Text: note})
 	}

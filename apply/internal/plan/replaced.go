@@ -11,20 +11,13 @@ import (
 	"leat/apply/outcome"
 )
 
-// Replaced are blocks of an earlier run that a run replaces: see apply.ReplacedBlocks.
-type Replaced struct {
-	Paths         []string
-	Blocks, Total int
-	Changes       []string
-}
-
 // findReplaced looks for blocks that a run of the same outputs kept and this one does not use.
-func findReplaced(ctx context.Context, job *resolve.Job, p *Plan) (*Replaced, error) {
+func findReplaced(ctx context.Context, job *resolve.Job, p *Plan) (*outcome.ReplacedBlocks, error) {
 	if job.Values.Resume {
 		return nil, nil
 	}
 	var common map[uint64]bool
-	found := &Replaced{}
+	found := &outcome.ReplacedBlocks{}
 	saved := make([]*Saved, len(job.Outputs))
 	for i, o := range job.Outputs {
 		path := o.Spec.SpoolPath()

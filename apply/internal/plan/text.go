@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"leat/apply/internal/resolve"
+	"leat/apply/outcome"
 	"leat/block"
 	"leat/internal/units"
 	"leat/raster"
@@ -42,12 +43,12 @@ func (p *Plan) describe(job *resolve.Job) {
 		if tileBytes(f) > 0 && p.CacheBytes < cacheNeed(job.Inputs, p.Blocks) {
 			decodes = decodesOf(f, p.Blocks)
 		}
-		p.Inputs = append(p.Inputs, Input{Name: f.Name, Path: f.Path, Description: d, Decodes: decodes,
+		p.Inputs = append(p.Inputs, outcome.PlanInput{Name: f.Name, Path: f.Path, Description: d, Decodes: decodes,
 			Access: f.Mode.String(), Why: f.ReadReason, NeedBytes: f.BytesNeeded, FileBytes: i.FileBytes,
 			Warped: warped, XScale: xs, YScale: ys})
 	}
 	for _, o := range job.Outputs {
-		po := Output{Name: o.Name, Path: o.Spec.Label(), Expression: job.Values.Expressions[o.Name],
+		po := outcome.PlanOutput{Name: o.Name, Path: o.Spec.Label(), Expression: job.Values.Expressions[o.Name],
 			Type: "from the first block", Bands: o.Bands,
 			Nodata: "none", Coding: o.CodingText(), TileWidth: o.TileWidth, TileHeight: o.TileHeight,
 			Format: o.Spec.FormatName(), Options: o.Spec.Options, Notes: o.Notes()}

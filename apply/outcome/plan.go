@@ -1,16 +1,11 @@
-package apply
+package outcome
 
 import (
-	"slices"
-
-	"leat/apply/internal/plan"
-	"leat/apply/internal/resolve"
-	"leat/apply/outcome"
 	"leat/block"
 	"leat/raster"
 )
 
-// Plan describes how a job will be run: the decisions that Run makes before it reads the first
+// Plan describes how a job will be run: the decisions that a run makes before it reads the first
 // pixel.
 type Plan struct {
 	Grid   raster.Grid
@@ -35,9 +30,9 @@ type Plan struct {
 
 	Inputs  []PlanInput
 	Outputs []PlanOutput
-	Notes   []outcome.Note // decisions that differ from the request, with reasons
+	Notes   []Note // decisions that differ from the request, with reasons
 	// Warnings are about probable errors in the job.
-	Warnings []outcome.Note
+	Warnings []Note
 	// Replaced are blocks of an earlier run that this run replaces; nil if there are none.
 	Replaced *ReplacedBlocks
 }
@@ -71,10 +66,10 @@ type PlanOutput struct {
 	TileWidth  int
 	TileHeight int
 	Overviews  []raster.Size
-	RawBytes   int64          // pixels before compression, overviews included; 0 if unknown
-	Format     string         // "GTiff", or GDAL's short name of another
-	Options    []string       // its creation options
-	Notes      []outcome.Note // what the format does not keep
+	RawBytes   int64    // pixels before compression, overviews included; 0 if unknown
+	Format     string   // "GTiff", or GDAL's short name of another
+	Options    []string // its creation options
+	Notes      []Note   // what the format does not keep
 }
 
 // ReplacedBlocks are blocks of an earlier run that a run replaces because Job.Resume is false.
@@ -83,19 +78,4 @@ type ReplacedBlocks struct {
 	Blocks, Total int      // Blocks of Total are in all of them
 	// Changes are the reasons why Job.Resume could not use the blocks; empty if it could.
 	Changes []string
-}
-
-// newPlan returns the public form of a plan.
-func newPlan(job *resolve.Job, p *plan.Plan) *Plan {
-	public := &Plan{Grid: p.Grid, Blocks: p.Blocks, Workers: p.Workers, Kind: p.Kind, WorkersRead: p.WorkersRead,
-		Readers: p.Readers, Buffers: p.Buffers, CacheBytes: p.CacheBytes, MemoryBytes: p.MemoryBytes,
-		BudgetBytes: p.BudgetBytes, ForeignBytes: p.ForeignBytes, AheadBytes: p.AheadBytes,
-		Notes: slices.Concat(job.Notes, p.Notes), Warnings: job.Warnings, Replaced: (*ReplacedBlocks)(p.Replaced)}
-	for _, in := range p.Inputs {
-		public.Inputs = append(public.Inputs, PlanInput(in))
-	}
-	for _, out := range p.Outputs {
-		public.Outputs = append(public.Outputs, PlanOutput(out))
-	}
-	return public
 }

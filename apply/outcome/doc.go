@@ -1,13 +1,12 @@
-// Package outcome declares the errors and notes of jobs and runs of package apply, which callers
-// recognize with errors.As and errors.Is. They are the same for a block that this process computes
-// and for one that a worker process computes.
+// Package outcome declares what jobs of package apply return: plans, results, notes, and the errors
+// that callers recognize with errors.As and errors.Is. Errors are the same for a block that this
+// process computes and for one that a worker process computes.
 //
 // A run that failed at a block is a [BlockError]. If its finished blocks were kept, an
 // [IncompleteError] wraps that. An error of the job itself is a [JobError], and a [FieldError] in
 // it names the field that is wrong.
 //
-// Package apply and its parts return these types; they are declared here since all of them use
-// them.
+// Package apply and its parts share these types, and so they are declared below it.
 package outcome
 
 import "errors"
