@@ -17,7 +17,7 @@ type startedEvent struct {
 	planDoc
 }
 
-func newStartedEvent(p *apply.Plan) *startedEvent {
+func newStartedEvent(p *outcome.Plan) *startedEvent {
 	return &startedEvent{newEventDoc("started"), version, commandLine(os.Args), *newPlanDoc(p)}
 }
 
@@ -126,7 +126,7 @@ func newDoneEvent(res *apply.Result) *doneEvent {
 }
 
 // newResultDoc describes a finished output.
-func newResultDoc(o *apply.OutputResult) resultDoc {
+func newResultDoc(o *outcome.OutputResult) resultDoc {
 	d := resultDoc{
 		outputDoc: outputDoc{o.Name, o.Path, o.Format, orEmpty(o.Options), o.Coding, newSizeDocs(o.Overviews)},
 		Bytes:     o.Bytes, Files: orEmpty(o.Files), Bands: []resultBandDoc{}, Saturated: o.Counts.Saturated,

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/apply"
+	"leat/apply/outcome"
 	"leat/internal/terminal"
 	"leat/stores"
 	"leat/timing"

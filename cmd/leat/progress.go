@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/term"
 
-	"leat/apply"
+	"leat/apply/outcome"
 )
 
 // progressMode says how a running command shows how far it is.
@@ -81,7 +81,7 @@ func (p *progress) begin() {
 }
 
 // started writes the first event.
-func (p *progress) started(plan *apply.Plan) {
+func (p *progress) started(plan *outcome.Plan) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.mode == progressJSON {
