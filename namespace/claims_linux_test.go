@@ -14,7 +14,7 @@ import (
 func read(dir string) []Dir { return []Dir{{dir, ""}} }
 
 // What one process has, and what another may have at the same time, in every combination.
-func TestClaimsAreGrantedExactlyAsDocumented(t *testing.T) {
+func TestClaimCompatibility(t *testing.T) {
 	ownRoot(t)
 	base := t.TempDir()
 	mkdirs(t, base, "a", "b")
@@ -59,7 +59,7 @@ func TestClaimsAreGrantedExactlyAsDocumented(t *testing.T) {
 	}
 }
 
-func TestOutputFilesAreClaimedByPlaceAndName(t *testing.T) {
+func TestOutputFileClaims(t *testing.T) {
 	ownRoot(t)
 	base := t.TempDir()
 	dir := mkdirs(t, base, "out")
@@ -141,7 +141,7 @@ func TestSpecWithOnePlaceTwice(t *testing.T) {
 }
 
 // A directory that was removed while it was claimed is another one when it is made again.
-func TestDirectoryMadeAnewIsNotClaimed(t *testing.T) {
+func TestNewDirectoryOfSameName(t *testing.T) {
 	ownRoot(t)
 	dir := filepath.Join(t.TempDir(), "a")
 	n, err := Join(t.Context(), Spec{Key: "a", Dirs: write(dir)})
@@ -163,7 +163,7 @@ func TestDirectoryMadeAnewIsNotClaimed(t *testing.T) {
 
 // Several processes claim at random in a small tree and write down what they were granted and when.
 // At no time two hold what excludes each other.
-func TestHeldClaimsAreCompatible(t *testing.T) {
+func TestHeldClaims(t *testing.T) {
 	ownRoot(t)
 	long := 10 * time.Second
 	if testing.Short() {
@@ -228,7 +228,7 @@ func claimAtRandom(t *testing.T, long time.Duration) (enough bool) {
 }
 
 // A single process that asks while nobody changes anything gets exactly what brute force says.
-func TestGrantedIsWhatBruteForceSays(t *testing.T) {
+func TestGrantsAgainstBruteForce(t *testing.T) {
 	ownRoot(t)
 	base := t.TempDir()
 	rounds := 40

@@ -147,7 +147,7 @@ func TestRandomKills(t *testing.T) {
 }
 
 // Random keys never come again, so that only other jobs' registrations can remove what they leave.
-func TestLeftoversOfKilledJobsDoNotPileUp(t *testing.T) {
+func TestSweepAfterKilledJobs(t *testing.T) {
 	for _, where := range []string{"in memory", "on disk"} { // which list their files in other orders
 		t.Run(where, func(t *testing.T) {
 			root := ownRoot(t)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTheKeyIsThatOfTheInnermostLauncher(t *testing.T) {
+func TestKeyOfInnermostLauncher(t *testing.T) {
 	const pbs, awsbatch, master = "PBS_JOBID=12[3].pbs", "AWS_BATCH_JOB_ID=uuid:3 AWS_BATCH_JOB_ARRAY_INDEX=3",
 		"MASTER_ADDR=10.0.0.1 MASTER_PORT=29500"
 	for name, c := range map[string]struct{ env, key, source string }{

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestDescriptorsDoNotGrowWithJobs(t *testing.T) {
+func TestDescriptorsOfManyJobs(t *testing.T) {
 	ownRoot(t)
 	base := t.TempDir()
 	live := 300
@@ -52,7 +52,7 @@ func TestDescriptorsDoNotGrowWithJobs(t *testing.T) {
 	}
 }
 
-func TestNothingStaysOpenAfterClose(t *testing.T) {
+func TestDescriptorsAfterClose(t *testing.T) {
 	ownRoot(t)
 	base := t.TempDir()
 	once := func(i int) {
@@ -134,7 +134,7 @@ func mappings(t testing.TB) int {
 	return strings.Count(string(text), os.Getenv("LEAT_RUNTIME_DIR"))
 }
 
-func TestTwoNamespacesOfOneJobAreApart(t *testing.T) {
+func TestTwoNamespacesOfJob(t *testing.T) {
 	ownRoot(t)
 	base := t.TempDir()
 	list := newAgents(t, 2)
@@ -168,7 +168,7 @@ func TestTwoNamespacesOfOneJobAreApart(t *testing.T) {
 	}
 }
 
-func TestOneProcessMayBeSeveralMembers(t *testing.T) {
+func TestProcessWithSeveralMembers(t *testing.T) {
 	ownRoot(t)
 	dir := t.TempDir()
 	var list []*Namespace

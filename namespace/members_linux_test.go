@@ -188,7 +188,7 @@ func TestNoLeaderNamesDeadLeader(t *testing.T) {
 	}
 }
 
-func TestDeadMemberIsListed(t *testing.T) {
+func TestListDeadMember(t *testing.T) {
 	ownRoot(t)
 	job := newAgents(t, 4)
 	for i, a := range job {
@@ -258,7 +258,7 @@ func TestFullTableOfMembers(t *testing.T) {
 }
 
 // A zombie has ended, but its parent has not asked for it yet.
-func TestAZombieStandsInNobodysWay(t *testing.T) {
+func TestZombieHolder(t *testing.T) {
 	ownRoot(t)
 	dir := t.TempDir()
 	parent := newAgent(t, nil)
@@ -278,7 +278,7 @@ func TestAZombieStandsInNobodysWay(t *testing.T) {
 }
 
 // A stopped process lives: its claims are refused at once, and it goes on with them.
-func TestAStoppedHolderIsALiveOne(t *testing.T) {
+func TestStoppedHolder(t *testing.T) {
 	ownRoot(t)
 	dir := t.TempDir()
 	holder, other := newAgent(t, nil), newAgent(t, nil)
@@ -296,7 +296,7 @@ func TestAStoppedHolderIsALiveOne(t *testing.T) {
 	other.join(orderSpec{Key: "other", Dirs: write(dir)})
 }
 
-func TestChildrenDoNotKeepClaims(t *testing.T) {
+func TestClaimsAndChildren(t *testing.T) {
 	ownRoot(t)
 	spec := orderSpec{Key: "job", Dirs: write(t.TempDir())}
 	holder := newAgent(t, nil)

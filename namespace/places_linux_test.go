@@ -95,7 +95,7 @@ func related(t *testing.T, a, b string, want bool) {
 	}
 }
 
-func TestOnePlaceIsTheSameByAllOfItsPaths(t *testing.T) {
+func TestPathsOfSameDirectory(t *testing.T) {
 	base := t.TempDir()
 	data := mkdirs(t, base, "data", "train")
 	symlink(t, filepath.Join(base, "data"), filepath.Join(base, "link"))
@@ -157,7 +157,7 @@ func TestAncestorsNearestFirst(t *testing.T) {
 	}
 }
 
-func TestMissingDirectoriesAreMade(t *testing.T) {
+func TestMissingDirectories(t *testing.T) {
 	mask := unix.Umask(0o027)
 	defer unix.Umask(mask)
 	path := filepath.Join(t.TempDir(), "a", "b")
@@ -230,7 +230,7 @@ func TestBindMountOfCoveredSource(t *testing.T) {
 	related(t, dst, filepath.Join(base, "src", "a"), false) // the tmpfs
 }
 
-func TestMountLiesInItsDirectory(t *testing.T) {
+func TestMountInDirectory(t *testing.T) {
 	base := t.TempDir()
 	at := mkdirs(t, base, "a", "disk with space")
 	mount(t, "none", at, "tmpfs", 0)
@@ -252,7 +252,7 @@ func TestMountLiesInItsDirectory(t *testing.T) {
 	related(t, other, filepath.Join(at, "x"), false) // a directory of the tmpfs on top
 }
 
-func TestAFilesPlaceIsItsDirectoryAndName(t *testing.T) {
+func TestFilePlace(t *testing.T) {
 	base := t.TempDir()
 	mkdirs(t, base, "out", "deep")
 	symlink(t, filepath.Join("out", "deep", "real.tif"), filepath.Join(base, "link.tif"))
@@ -298,7 +298,7 @@ func mustStat(t *testing.T, path string) dirID {
 	return dirID{uint64(st.Dev), st.Ino}
 }
 
-func TestWhatIsNoDirectoryIsRefused(t *testing.T) {
+func TestNotDirectory(t *testing.T) {
 	base := t.TempDir()
 	if err := os.WriteFile(filepath.Join(base, "file"), nil, 0o666); err != nil {
 		t.Fatal(err)
@@ -520,7 +520,7 @@ func TestSamePathInOtherFileSystem(t *testing.T) {
 	related(t, dst, filepath.Join(disk, "a"), true)
 }
 
-func TestReplacedDirectoryIsNoMountRoot(t *testing.T) {
+func TestReplacedDirectory(t *testing.T) {
 	base := t.TempDir()
 	mount(t, "none", base, "tmpfs", 0)
 	p := mustPlaceUntilClosed(t, mkdirs(t, base, "a"))

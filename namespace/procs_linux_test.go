@@ -84,7 +84,7 @@ func TestProcStateOfLiveProcess(t *testing.T) {
 	}
 }
 
-func TestAZombieIsDying(t *testing.T) {
+func TestProcStateOfZombie(t *testing.T) {
 	cmd := started(t, "sleep", "100")
 	start := startTime(cmd.Process.Pid)
 	cmd.Process.Kill()
@@ -104,7 +104,7 @@ func TestAZombieIsDying(t *testing.T) {
 	}
 }
 
-func TestKilledProcessIsDying(t *testing.T) {
+func TestProcStateOfKilledProcess(t *testing.T) {
 	for range 20 {
 		cmd := started(t, "sleep", "100")
 		start := startTime(cmd.Process.Pid)
@@ -118,7 +118,7 @@ func TestKilledProcessIsDying(t *testing.T) {
 	}
 }
 
-func TestAStoppedProcessIsNotDying(t *testing.T) {
+func TestProcStateOfStoppedProcess(t *testing.T) {
 	cmd := started(t, "sleep", "100")
 	start := startTime(cmd.Process.Pid)
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -148,7 +148,7 @@ ctypes.CDLL(None).syscall(%d, 0)`
 	eventually(t, "its end", func() bool { return dying(pid, start) })
 }
 
-func TestNumbersOfNoProcessDoNotExist(t *testing.T) {
+func TestProcStateOfUnusedID(t *testing.T) {
 	for _, pid := range []int{0, -1, -os.Getpid(), 1 << 30} {
 		if p := procState(pid); p.Exists || p.Exiting || p.Start != 0 {
 			t.Errorf("%d: %+v", pid, p)
@@ -182,7 +182,7 @@ time.sleep(100)`
 	}
 }
 
-func TestOtherUsersProcessesAreSeenToLive(t *testing.T) {
+func TestProcStateOfOtherUser(t *testing.T) {
 	pid, start := os.Getpid(), startTime(os.Getpid())
 	asNobody(t, func() {
 		if p := procState(pid); !p.Exists || dying(pid, start) {

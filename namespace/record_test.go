@@ -21,7 +21,7 @@ func exampleRecord() record {
 	}
 }
 
-func TestARecordIsReadAsItWasWritten(t *testing.T) {
+func TestRecordRoundTrip(t *testing.T) {
 	want := exampleRecord()
 	b, err := encodeRecord(want, 300)
 	if err != nil {
@@ -39,7 +39,7 @@ func TestARecordIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestEveryChangedByteOfARecordIsNoticed(t *testing.T) {
+func TestRecordWithChangedByte(t *testing.T) {
 	b, err := encodeRecord(exampleRecord(), minSlots)
 	if err != nil {
 		t.Fatal(err)

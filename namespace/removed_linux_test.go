@@ -36,7 +36,7 @@ func holdsAgain(t testing.TB, dir string) {
 	t.Logf("claimed again after %v", time.Since(begin))
 }
 
-func TestClaimsAreRenewedAfterRemoval(t *testing.T) {
+func TestRenewClaimsAfterRemoval(t *testing.T) {
 	root := ownRoot(t)
 	dir := t.TempDir()
 	job := newAgents(t, 3)
@@ -105,7 +105,7 @@ func TestClaimsAreRenewedAfterRemoval(t *testing.T) {
 	mustBeEmptyAfterGC(t, root)
 }
 
-func TestRepeatedRemovalIsRenewed(t *testing.T) {
+func TestRenewAfterRepeatedRemoval(t *testing.T) {
 	root := ownRoot(t)
 	dir := t.TempDir()
 	n, err := Join(t.Context(), Spec{Key: "job", Dirs: write(dir)})

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestSuspendedTimeDoesNotCount(t *testing.T) {
+func TestTimeoutWhileSuspended(t *testing.T) {
 	var s seen
 	now := time.Now()
 	for range 11 {

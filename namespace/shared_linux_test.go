@@ -37,7 +37,7 @@ func alone(t testing.TB) *Namespace {
 	return n
 }
 
-func TestRegionIsShared(t *testing.T) {
+func TestSharedRegion(t *testing.T) {
 	ownRoot(t)
 	job := joined(t, 3)
 	const size = 1<<20 + 17
@@ -67,7 +67,7 @@ func TestRegionIsShared(t *testing.T) {
 	}
 }
 
-func TestSizesThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidSizes(t *testing.T) {
 	ownRoot(t)
 	n := alone(t)
 	for _, size := range []int{0, -1, -1 << 63} {
@@ -88,7 +88,7 @@ func TestSizesThatCannotBeAreRefused(t *testing.T) {
 	}
 }
 
-func TestNamesOfSharedThingsAreShortAndPlain(t *testing.T) {
+func TestInvalidNames(t *testing.T) {
 	ownRoot(t)
 	n := alone(t)
 	for name, ok := range map[string]bool{
@@ -124,7 +124,7 @@ func TestNamesOfSharedThingsAreShortAndPlain(t *testing.T) {
 	}
 }
 
-func TestFullRuntimeDirectoryIsAnError(t *testing.T) {
+func TestFullRuntimeDirectory(t *testing.T) {
 	dir := t.TempDir()
 	root := mkdirs(t, dir, "root")
 	if os.Getuid() != 0 {
@@ -201,7 +201,7 @@ func fill(path string) error {
 	}
 }
 
-func TestACounterCountsEveryProcess(t *testing.T) {
+func TestSharedCounter(t *testing.T) {
 	ownRoot(t)
 	job := joined(t, 8)
 	all(job, func(int) order { return order{Op: "add", Name: "c", N: 10000} })
@@ -246,7 +246,7 @@ func TestBarrierRounds(t *testing.T) {
 	t.Logf("%d rounds of 8 processes, %v each", rounds, time.Since(begin)/time.Duration(rounds))
 }
 
-func TestABarrierForOneDoesNotWait(t *testing.T) {
+func TestBarrierForOne(t *testing.T) {
 	ownRoot(t)
 	b, err := alone(t).Barrier("b", 1)
 	if err != nil {
@@ -259,7 +259,7 @@ func TestABarrierForOneDoesNotWait(t *testing.T) {
 	}
 }
 
-func TestOneWhoGivesUpBreaksTheBarrierForAll(t *testing.T) {
+func TestBrokenBarrier(t *testing.T) {
 	ownRoot(t)
 	job := joined(t, 4)
 	wait := order{Op: "wait", Name: "b", N: 4, Timeout: time.Minute}
@@ -355,7 +355,7 @@ func TestMutexExcludes(t *testing.T) {
 	}
 }
 
-func TestAMutexIsFreeWhenItsHolderDies(t *testing.T) {
+func TestMutexOfDeadHolder(t *testing.T) {
 	ownRoot(t)
 	job := joined(t, 3)
 	job[0].must(order{Op: "lock", Name: "m"})
@@ -384,7 +384,7 @@ func TestAMutexIsFreeWhenItsHolderDies(t *testing.T) {
 	}
 }
 
-func TestMutexWaitEndsWithContext(t *testing.T) {
+func TestMutexWaitCanceled(t *testing.T) {
 	ownRoot(t)
 	m, err := alone(t).Mutex("m")
 	if err != nil {
@@ -415,7 +415,7 @@ func TestMutexWaitEndsWithContext(t *testing.T) {
 	}
 }
 
-func TestSharedDirectoryEndsWithLastMember(t *testing.T) {
+func TestSharedDirectoryRemoved(t *testing.T) {
 	root := ownRoot(t)
 	job := joined(t, 2)
 	dir := job[0].must(order{Op: "dir", Name: "d"}).Text
@@ -443,7 +443,7 @@ func TestSharedDirectoryEndsWithLastMember(t *testing.T) {
 }
 
 // Something that can't be removed in the directory of a killed job is not the next jobs' trouble.
-func TestLeftoverThatCannotBeRemoved(t *testing.T) {
+func TestSweepError(t *testing.T) {
 	root := ownRoot(t)
 	if os.Getuid() != 0 {
 		t.Skip("only root may mount")
@@ -555,7 +555,7 @@ func TestUseAfterClose(t *testing.T) {
 	}
 }
 
-func TestCloseInManyGoroutinesIsOneClose(t *testing.T) {
+func TestConcurrentClose(t *testing.T) {
 	root := ownRoot(t)
 	for range 50 {
 		n, err := Join(t.Context(), Spec{Key: "job"})

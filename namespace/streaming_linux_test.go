@@ -30,7 +30,7 @@ for name, dirs, number, pad in json.load(sys.stdin):
         f.write(data)
 `
 
-func TestStreamingJobsAreRead(t *testing.T) {
+func TestReadStreamingJobs(t *testing.T) {
 	dir := t.TempDir()
 	at := func(n int) string { return filepath.Join(dir, streamingName(n)) }
 	pytest.Run(t, []string{"struct"}, writeLocals, [][]any{
@@ -89,7 +89,7 @@ func TestStreamingJobsAreRead(t *testing.T) {
 	}
 }
 
-func TestUnreadableRecordIsWarning(t *testing.T) {
+func TestUnreadableRecord(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, streamingName(3)), packLocals("/a\x003", 0), 0o600); err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func TestUnreadableProcesses(t *testing.T) {
 }
 
 // MosaicML streaming counts its jobs from 0, and two users count alike.
-func TestNamesAreUnique(t *testing.T) {
+func TestUniqueNames(t *testing.T) {
 	ownRoot(t)
 	n := alone(t)
 	mine, err := n.Name("locals")
@@ -234,7 +234,7 @@ func TestNamesAreUnique(t *testing.T) {
 	})
 }
 
-func TestInvisibleStreamingJobIsAWarning(t *testing.T) {
+func TestInvisibleStreamingJob(t *testing.T) {
 	ownRoot(t)
 	base := t.TempDir()
 	t.Chdir(base)
