@@ -146,6 +146,9 @@ func (c *formatCase) output(dir string) Output {
 	return o
 }
 
+// The scene of formats has four blocks of 512 x 512, and two levels of overviews.
+const formatWidth, formatHeight = 965, 645
+
 func formatJob(red, nir, expr string, o Output) Job {
 	return Job{Inputs: map[string]Input{"red": File(red), "nir": File(nir)},
 		Expressions: map[string]string{"out": expr}, Outputs: map[string]Output{"out": o}}
@@ -153,7 +156,7 @@ func formatJob(red, nir, expr string, o Output) Job {
 
 func TestFormatMatchesGeoTIFF(t *testing.T) {
 	needFormat(t)
-	red, nir := scene(t)
+	red, nir := sceneOf(t, formatWidth, formatHeight)
 	for name, c := range formatCases {
 		t.Run(name, func(t *testing.T) {
 			needFormat(t, c.format)
@@ -190,7 +193,8 @@ func TestFormatMatchesGeoTIFF(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer src.Close()
-			if i := src.Info(); len(i.Bands) != len(w.Bands) || i.Bands[0].Type != w.Type || i.Grid.Width != bigWidth ||
+			if i := src.Info(); len(i.Bands) != len(w.Bands) || i.Bands[0].Type != w.Type ||
+				i.Grid.Width != formatWidth ||
 				strings.EqualFold(i.Driver, "GTiff") != (c.format == "COG") {
 				t.Errorf("leat reads %+v", i)
 			}
@@ -304,7 +308,7 @@ func noFormatTraces(t testing.TB, dir string) {
 
 func TestFormatSameBytes(t *testing.T) {
 	needFormat(t, "HFA", "PNG", "ENVI")
-	red, nir := scene(t)
+	red, nir := sceneOf(t, formatWidth, formatHeight)
 	for _, name := range []string{"HFA, compressed, two bands", "PNG, uint16", "ENVI, two bands"} {
 		t.Run(name, func(t *testing.T) {
 			c := formatCases[name]
@@ -313,7 +317,7 @@ func TestFormatSameBytes(t *testing.T) {
 			for i, way := range []func(j *Job){
 				func(j *Job) { j.Concurrency.Workers = 1 },
 				func(j *Job) { j.Concurrency.Workers, j.Controls.MemoryBytes = 2, 96<<20 },
-				func(j *Job) { j.Controls.WindowWidth, j.Controls.WindowHeight = 1024, 512 },
+				func(j *Job) { j.Controls.WindowWidth, j.Controls.WindowHeight = 512, 512 },
 				func(j *Job) { j.Concurrency.Workers, j.Concurrency.On = 2, &subprocess.Launcher{} },
 			} {
 				dir := t.TempDir()

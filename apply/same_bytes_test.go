@@ -76,10 +76,15 @@ const bigWidth, bigHeight = 1930, 1290
 // scene writes two bands of uint16 with nodata, in tiles that do not fit the outputs'.
 func scene(t testing.TB) (red, nir string) {
 	t.Helper()
+	return sceneOf(t, bigWidth, bigHeight)
+}
+
+func sceneOf(t testing.TB, w, h int) (red, nir string) {
+	t.Helper()
 	dir := t.TempDir()
-	grid := mapGrid(bigWidth, bigHeight, 0, 0)
+	grid := mapGrid(w, h, 0, 0)
 	for i, p := range []*string{&red, &nir} {
-		px := holes(terrain[uint16](bigWidth, bigHeight, uint64(i)), bigWidth, 50, 0, uint64(i))
+		px := holes(terrain[uint16](w, h, uint64(i)), w, 50, 0, uint64(i))
 		*p = write(t, filepath.Join(dir, fmt.Sprintf("b%d.tif", i)), grid, px, func(o *Output) {
 			o.Nodata = "0"
 			o.TileSize = []int{256, 208}[i]

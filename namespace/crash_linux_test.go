@@ -165,7 +165,7 @@ func TestSweepAfterKilledJobs(t *testing.T) {
 			}
 			rounds := 300
 			if testing.Short() {
-				rounds = 200
+				rounds = 4 * live // more than may be left over
 			}
 			most := 0
 			for i := range rounds {
