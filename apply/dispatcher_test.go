@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -25,10 +26,21 @@ import (
 var testFunctions = Functions{
 	"focal": {Func: focalMean, Setup: countSetup, Close: func(any) (any, error) { return nil, nil }, Params: Gob[focalParams](),
 		Emits: Gob[blockSum]()},
-	"slow":    {Func: slowDouble, Params: Gob[time.Duration]()},
-	"fails":   {Func: failsAt, Params: Gob[int]()},
-	"emits":   {Func: emitsNumber, Emits: Gob[int]()},
-	"spoils":  {Func: spoilsInputs},
+	"slow":   {Func: slowDouble, Params: Gob[time.Duration]()},
+	"fails":  {Func: failsAt, Params: Gob[int]()},
+	"emits":  {Func: emitsNumber, Emits: Gob[int]()},
+	"spoils": {Func: spoilsInputs},
+	"goexit": {Func: func(_ context.Context, b *Block) error {
+		if b.Number == 3 {
+			runtime.Goexit()
+		}
+		b.SetOut("out", b.In("red"))
+		return nil
+	}},
+	"Setup goexit": {Func: emitsOne, Setup: func(context.Context, WorkerInfo) (any, error) {
+		runtime.Goexit()
+		return nil, nil
+	}},
 	"untyped": {Func: halves},
 	"spread":  {Func: spread},
 	"records": {Func: emitsRecord, Params: Gob[int](), Emits: plainBytes{}},
@@ -446,6 +458,21 @@ func TestFunctionErrorInWorkerProcess(t *testing.T) {
 		}
 		if host, err := os.Hostname(); err == nil && f.Host != host {
 			t.Errorf("the host is %q", f.Host)
+		}
+	}
+}
+
+func TestGoexitInWorkerProcess(t *testing.T) {
+	for function, stage := range map[string]string{"goexit": "computing", "Setup goexit": "setup"} {
+		job := remoteJob(t, function)
+		job.Concurrency = Concurrency{On: subprocess.New(nil), Workers: 2}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := Run(ctx, job)
+		var b *outcome.BlockError
+		var p *outcome.PanicError
+		if !errors.As(err, &b) || b.Stage != stage || !errors.As(err, &p) || !strings.Contains(err.Error(), goexit) {
+			t.Errorf("%s: %v", function, err)
 		}
 	}
 }

@@ -274,6 +274,36 @@ func TestKilledWorkerWithoutValue(t *testing.T) {
 	check(t)
 }
 
+// However workers are killed, the run fails for that reason or has the right sum.
+func TestRandomKillsWithWorkerValues(t *testing.T) {
+	rounds, whole, lostValues := 40, 0, 0
+	if testing.Short() {
+		rounds = 4
+	}
+	for range rounds {
+		job, check := sumJob(t, sumParams{})
+		job.Concurrency = Concurrency{On: subprocess.New(&subprocess.Options{Slots: 2}), Workers: 4}
+		r, err := Start(t.Context(), *job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kills := killWorkers(r, 2)
+		_, err = r.Wait()
+		var lost *worker.LostError
+		switch {
+		case err == nil:
+			check(t)
+			whole++
+		case errors.As(err, &lost) && lost.Worker != "" && kills > 0:
+			wantUntouched(t, job, err)
+			lostValues++
+		default:
+			t.Errorf("%d kills: %v", kills, err)
+		}
+	}
+	t.Logf("%d runs succeeded, %d failed", whole, lostValues)
+}
+
 func TestCloseFailsWithValue(t *testing.T) {
 	for how, want := range map[string]func(err error, remote bool) bool{
 		"error": func(err error, remote bool) bool {
@@ -286,9 +316,9 @@ func TestCloseFailsWithValue(t *testing.T) {
 			return errors.As(err, &b) && b.Stage == "closing" && len(b.Stack) > 0 && errors.As(err, &p) && p.Of == "Close"
 		},
 		"goexit": func(err error, remote bool) bool {
-			var lost *worker.LostError
+			var b *outcome.BlockError
 			var p *outcome.PanicError
-			return remote && errors.As(err, &lost) && lost.Worker != "" || !remote && errors.As(err, &p) && p.Of == "Close"
+			return (!remote || errors.As(err, &b) && b.Stage == "closing") && errors.As(err, &p) && p.Of == "Close"
 		},
 		"kill": func(err error, remote bool) bool {
 			var lost *worker.LostError

@@ -16,6 +16,7 @@ import (
 	"leat/apply/internal/output"
 	"leat/apply/internal/plan"
 	"leat/apply/internal/resolve"
+	"leat/apply/outcome"
 	"leat/internal/worker/client"
 	"leat/shm"
 	"leat/timing"
@@ -74,7 +75,7 @@ func OpenWorker(ctx context.Context, s *jobspec.Spec, job *resolve.Job, f Functi
 		writers = append(writers, output.NewWriter(o, output.Options{Grid: s.Grid, Blocks: s.Blocks, Workers: 1,
 			Timings: timings, Log: log}))
 	}
-	w.shared = newComputing(job, s.Blocks, job.Inputs, writers, f, timings, func(err error) { panic(err) })
+	w.shared = newComputing(job, s.Blocks, job.Inputs, writers, f, timings, w.abort)
 	for range max(1, j.Slots) {
 		lane := ""
 		if j.Slots > 1 {
@@ -266,6 +267,23 @@ func (w *remoteWorker) close(s *slot) (encoded []byte, err error) {
 	return encoded, nil
 }
 
+// abort ends the work when a function has ended its goroutine, which can't be stopped: package
+// client reports the error that it panics with.
+func (w *remoteWorker) abort(cause error) {
+	stage := stageComputing
+	var p *outcome.PanicError
+	if errors.As(cause, &p) {
+		cause = p
+		switch p.Of {
+		case "Setup":
+			stage = stageSetup
+		case "Close", "WorkerValues":
+			stage = stageClosing
+		}
+	}
+	panic(w.failed(stage, cause))
+}
+
 // failed returns an error that the coordinator can decode.
 func (w *remoteWorker) failed(stage string, err error) error {
 	return &workerError{err, stage, w.shared.function.sentinels()}
@@ -305,8 +323,8 @@ func (w *remoteWorker) Close() (values []byte, err error) {
 		values = append(values, v...)
 	}
 	if size := int64(len(values)); size > w.maxValue {
-		errs = append(errs, w.failed(stageClosing, fmt.Errorf("closing worker %d: %w", w.number+1,
-			&ValueSizeError{Bytes: size, Max: w.maxValue})))
+		errs = append(errs, w.failed(stageClosing,
+			fmt.Errorf("closing worker %d: its value has %d bytes, at most %d are allowed", w.number+1, size, w.maxValue)))
 	}
 	errs = append(errs, w.inputs.Close())
 	if w.memory != nil {

@@ -37,13 +37,6 @@ func (r *results) mergeWorkers(merge func(worker int, value any) error) error {
 	return nil
 }
 
-// ValueSizeError is the error of a worker whose encoded values are larger than allowed.
-type ValueSizeError struct{ Bytes, Max int64 }
-
-func (e *ValueSizeError) Error() string {
-	return fmt.Sprintf("its value has %d bytes, at most %d are allowed", e.Bytes, e.Max)
-}
-
 // encodeWorkerValue encodes a value of Close: its length in 4 bytes, little-endian, and its bytes.
 func (f *Function) encodeWorkerValue(value any, abort func(error)) ([]byte, error) {
 	var b []byte

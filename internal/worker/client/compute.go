@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,10 +33,10 @@ func (w *work) readOne(i *item) (goOn bool) {
 	var err error
 	read := i.ctx.Err() == nil
 	if read {
-		func() {
-			defer recoverError(&err)
+		err = call(func() (err error) {
 			i.read, err = w.handler.Read(i.ctx, i.lease)
-		}()
+			return err
+		}, func(err error) { w.reportOf(err, i) })
 	}
 	switch {
 	case i.ctx.Err() != nil: // canceled: an error of Read is expected
@@ -56,11 +57,10 @@ func (w *work) readOne(i *item) (goOn bool) {
 
 // discard passes an unused read value back to the handler.
 func (w *work) discard(i *item) {
-	var err error
-	func() {
-		defer recoverError(&err)
+	err := call(func() error {
 		w.handler.Discard(i.read)
-	}()
+		return nil
+	}, func(err error) { w.report(err, 0, -1) })
 	i.read = nil
 	switch {
 	case err == nil:
@@ -92,11 +92,11 @@ func (w *work) computeOne(slot int, i *item) (goOn bool) {
 	if i.ctx.Err() != nil {
 		w.discard(i)
 	} else {
-		func() {
-			defer recoverError(&err)
-			w.computed.Add(1)
+		w.computed.Add(1)
+		err = call(func() (err error) {
 			body, err = w.handler.Compute(i.ctx, slot, i.read)
-		}()
+			return err
+		}, func(err error) { w.reportOf(err, i) })
 	}
 	i.read = nil
 	switch {
@@ -232,15 +232,40 @@ func errorTexts(err error) (message, stack, code string) {
 	return message, stack, code
 }
 
-// recoverError turns a panic into an error.
-func recoverError(err *error) {
-	if p := recover(); p != nil {
-		e, ok := p.(error)
-		if ok {
-			e = fmt.Errorf("panic: %w", e)
-		} else {
-			e = fmt.Errorf("panic: %v", p)
+// call calls a function of the handler and turns a panic into an error. If the function ends its
+// goroutine, which can't be stopped, call does not return and passes an error to goexit instead.
+func call(f func() error, goexit func(error)) (err error) {
+	ended := true
+	defer func() {
+		if ended {
+			goexit(cmp.Or(err, errGoexit))
 		}
-		*err = &StackError{Err: e, Trace: debug.Stack()}
+	}()
+	func() {
+		defer recoverError(&err)
+		err = f()
+	}()
+	ended = false
+	return err
+}
+
+var errGoexit = errors.New("the function ended its goroutine (runtime.Goexit)")
+
+// recoverError turns a panic into an error. An error with a code is what a handler panics with
+// while its goroutine ends, and keeps its text.
+func recoverError(err *error) {
+	p := recover()
+	if p == nil {
+		return
 	}
+	e, ok := p.(error)
+	var c Coder
+	switch {
+	case errors.As(e, &c):
+	case ok:
+		e = fmt.Errorf("panic: %w", e)
+	default:
+		e = fmt.Errorf("panic: %v", p)
+	}
+	*err = &StackError{Err: e, Trace: debug.Stack()}
 }

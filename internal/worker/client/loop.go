@@ -142,11 +142,13 @@ func (w *work) pass(note json.RawMessage, version uint64) (err error) {
 		w.noted = version
 	}
 	w.mu.Unlock()
-	if news {
-		defer recoverError(&err)
-		w.handler.Notify(note)
+	if !news {
+		return nil
 	}
-	return nil
+	return call(func() error {
+		w.handler.Notify(note)
+		return nil
+	}, func(err error) { w.report(err, 0, -1) })
 }
 
 // endLease ends a lease. reported: the coordinator knows about it.

@@ -244,10 +244,10 @@ func (w *work) close() (value []byte, err error) {
 	for len(w.ready) > 0 {
 		w.discard(<-w.ready)
 	}
-	func() {
-		defer recoverError(&err)
+	err = call(func() (err error) {
 		value, err = w.handler.Close()
-	}()
+		return err
+	}, w.leave)
 	return value, errors.Join(w.discardErr, err)
 }
 
@@ -457,11 +457,10 @@ func laterTime(a, b time.Time) time.Time {
 func duration(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 
 func (w *work) open() {
-	var err error
-	func() {
-		defer recoverError(&err)
+	err := call(func() (err error) {
 		w.handler, err = w.o.Open(w.handlerCtx, w.joined)
-	}()
+		return err
+	}, func(err error) { w.report(err, 0, -1) })
 	if err != nil && w.ctx.Err() == nil {
 		w.report(err, 0, -1)
 	}
@@ -487,29 +486,34 @@ func (w *work) leave(err error) {
 	if err != nil {
 		m.Message, m.Stack, m.Code = errorTexts(err)
 	}
-	// A heartbeat in progress is answered within Times.Heartbeat.
-	ctx, cancel := context.WithTimeout(w.connCtx, w.times.Heartbeat+w.times.ShutdownGrace)
-	defer cancel()
-	if err := w.withAny(func(l *conn) error {
-		_, err := post[protocol.Empty](ctx, l, protocol.PathLeave, m, w.times.ShutdownGrace, protocol.MaxMessage)
-		return err
-	}); err != nil { // the run may have ended
-		w.log.Debug("leave failed", "error", err)
-	}
+	w.sendLeave(&m)
 }
 
 // leaveWithValue reports that the worker leaves, with the value of the blocks that it has computed.
-// It tries until the coordinator has answered or no longer answers heartbeats.
 func (w *work) leaveWithValue(value []byte) {
-	m := protocol.Leave{Worker: w.number, Blocks: int(w.computed.Load()), Value: value}
-	err := w.withResults(w.beatCtx, func(l *conn) error { // all result connections are free
-		return l.retry(w.beatCtx, func(ctx context.Context) error {
-			_, err := post[protocol.Empty](ctx, l, protocol.PathLeave, m, 0, protocol.MaxMessage)
-			return err
+	w.sendLeave(&protocol.Leave{Worker: w.number, Blocks: int(w.computed.Load()), Value: value})
+}
+
+// sendLeave tries once, for a short time. If the run waits for a value, it tries until the
+// coordinator has answered or no longer answers heartbeats.
+func (w *work) sendLeave(m *protocol.Leave) {
+	send := func(ctx context.Context, l *conn, wait time.Duration) error {
+		_, err := post[protocol.Empty](ctx, l, protocol.PathLeave, m, wait, protocol.MaxMessage)
+		return err
+	}
+	var err error
+	if w.owesValue() {
+		err = w.withAny(func(l *conn) error {
+			return l.retry(w.beatCtx, func(ctx context.Context) error { return send(ctx, l, 0) })
 		})
-	})
-	if err != nil && !refusedWith(err, "left") { // an answer may have been lost
-		w.log.Warn("sending the value failed", "error", err)
+	} else {
+		// A heartbeat in progress is answered within Times.Heartbeat.
+		ctx, cancel := context.WithTimeout(w.connCtx, w.times.Heartbeat+w.times.ShutdownGrace)
+		defer cancel()
+		err = w.withAny(func(l *conn) error { return send(ctx, l, w.times.ShutdownGrace) })
+	}
+	if err != nil && !refusedWith(err, "left") { // the run may have ended
+		w.log.Debug("leave failed", "error", err)
 	}
 }
 

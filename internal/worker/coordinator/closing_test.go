@@ -2,10 +2,12 @@ package coordinator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"leat/internal/worker/client"
 	"leat/worker"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -107,6 +109,44 @@ func TestCloseErrorFailsRun(t *testing.T) {
 			}
 			k.check(t, 20) // all blocks were taken nevertheless
 		}
+	}
+}
+
+// A function of the handler may end its goroutine, as a test does that fails.
+func TestGoexitFailsRun(t *testing.T) {
+	for where, block := range map[string]int{"Open": -1, "Read": 0, "Compute": 0, "Notify": -1, "Close": -1} {
+		t.Run(where, func(t *testing.T) {
+			o := testOptions(2, newTaken())
+			o.MaxValue, o.MaxValues = 100, 100 // so that the run waits for Close
+			o.Note = func() json.RawMessage { return json.RawMessage(`1`) }
+			c := newTestCoordinator(t, o)
+			exit := func(at string) {
+				if at == where {
+					runtime.Goexit()
+				}
+			}
+			p := &plain{
+				onRead:    func(context.Context, client.Lease) error { exit("Read"); return nil },
+				onCompute: func(context.Context, int) error { exit("Compute"); return nil },
+				onNote:    func(string) { exit("Notify") },
+				onClose:   func() error { exit("Close"); return nil },
+			}
+			wo := workOptions(environmentOf(t, c, "sockets", "test-0"), p)
+			open := wo.Open
+			wo.Open = func(ctx context.Context, j client.JoinInfo) (client.Handler, error) {
+				exit("Open")
+				return open(ctx, j)
+			}
+			w := startWork(t, wo, p)
+			err := waitRun(t, c)
+			var f *worker.Failure
+			if !errors.As(err, &f) || f.Block != block || !strings.Contains(f.Message, "runtime.Goexit") {
+				t.Errorf("%v: %+v", err, f)
+			}
+			if err := w.wait(); err == nil && where != "Close" {
+				t.Error("the worker ended without an error")
+			}
+		})
 	}
 }
 

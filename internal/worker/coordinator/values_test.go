@@ -436,6 +436,29 @@ func TestSlowCloseWithValue(t *testing.T) {
 	}
 }
 
+// The network fails while the worker closes.
+func TestValueSentAgain(t *testing.T) {
+	c := newTestCoordinator(t, valueOptions(3, newTaken()))
+	e := environmentOf(t, c, "tls", "test-0")
+	x := newProxy(t, e.Endpoint.Addresses[0])
+	e.Endpoint.Addresses = []string{x.Addr().String()}
+	p := counting()
+	last := p.onClose
+	p.onClose = func() error {
+		x.cut(true)
+		return last()
+	}
+	startWorker(t, e, p)
+	until(t, "refused connections", func() bool { return x.refused.Load() > 3 })
+	x.mu.Lock()
+	x.deaf = false
+	x.mu.Unlock()
+	if err := waitRun(t, c); err != nil {
+		t.Fatal(err)
+	}
+	checkValues(t, c, 3)
+}
+
 func TestCancelBeforeValues(t *testing.T) {
 	c := newTestCoordinator(t, valueOptions(1, newTaken()))
 	closing, gate := make(chan struct{}), make(chan struct{})
