@@ -30,7 +30,7 @@ var testFunctions = Functions{
 	"fails":  {Func: failsAt, Params: Gob[int]()},
 	"emits":  {Func: emitsNumber, Emits: Gob[int]()},
 	"spoils": {Func: spoilsInputs},
-	"goexit": {Func: func(_ context.Context, b *Block) error {
+	"ends its goroutine": {Func: func(_ context.Context, b *Block) error {
 		if b.Number == 3 {
 			runtime.Goexit()
 		}
@@ -463,7 +463,7 @@ func TestFunctionErrorInWorkerProcess(t *testing.T) {
 }
 
 func TestGoexitInWorkerProcess(t *testing.T) {
-	for function, stage := range map[string]string{"goexit": "computing", "Setup goexit": "setup"} {
+	for function, stage := range map[string]string{"ends its goroutine": "computing", "Setup goexit": "setup"} {
 		job := remoteJob(t, function)
 		job.Concurrency = Concurrency{On: subprocess.New(nil), Workers: 2}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
