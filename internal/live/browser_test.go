@@ -10,18 +10,20 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"leat/internal/browsertest"
 )
 
 var pictures = flag.String("pictures", "", "write pictures of the page to this `directory`")
 
 func TestBrowserShowsRunningRun(t *testing.T) {
-	b := browser(t)
+	b := browsertest.Start(t)
 	run := &fakeRun{workers: 7, blocks: 2000, step: 30, columns: 50, last: 10}
 	p := New(Options{Title: hostile, Status: run.status})
 	p.clientTimeout = time.Hour // no notice that it can't be reached
-	w := b.open(serve(t, p), 1100, 900, false)
+	w := b.Open(serve(t, p), 1100, 900, false)
 	shows := func(looks int) {
-		w.until(fmt.Sprintf(`document.getElementById("count")?.textContent.replace(/\s/g, "") === "%dof2000blocks"`,
+		w.Until(fmt.Sprintf(`document.getElementById("count")?.textContent.replace(/\s/g, "") === "%dof2000blocks"`,
 			looks*run.step))
 	}
 	shows(10)
@@ -31,7 +33,7 @@ func TestBrowserShowsRunningRun(t *testing.T) {
 	shows(s)
 	done := s * run.step
 	texts := func(selector string) string {
-		return fmt.Sprint(w.eval(fmt.Sprintf(`[...document.querySelectorAll(%q)].map((e) => e.textContent.replace(/\s+/g, " ")).join("|")`, selector)))
+		return fmt.Sprint(w.Eval(fmt.Sprintf(`[...document.querySelectorAll(%q)].map((e) => e.textContent.replace(/\s+/g, " ")).join("|")`, selector)))
 	}
 	for selector, want := range map[string]string{
 		"#title":     hostile,
@@ -75,10 +77,10 @@ func TestBrowserShowsRunningRun(t *testing.T) {
 		const c = document.getElementById("cells"), all = c.getContext("2d").getImageData(0, 0, c.width, c.height), s = drawn.size;
 		return [0, 1999].map((i) => { const at = 4 * ((Math.floor(i / drawn.across) * s + 2) * c.width + i % drawn.across * s + 2); return [...all.data.slice(at, at + 4)].join() }).join(" ");
 	})()`
-	if got := w.eval(colors); got != "47,158,104,255 223,229,226,255" {
+	if got := w.Eval(colors); got != "47,158,104,255 223,229,226,255" {
 		t.Errorf("colors %v", got)
 	}
-	if path := fmt.Sprint(w.eval(`document.querySelector("#rate path").getAttribute("d")`)); strings.Count(path,
+	if path := fmt.Sprint(w.Eval(`document.querySelector("#rate path").getAttribute("d")`)); strings.Count(path,
 		"L") < 5 || strings.Contains(path, "NaN") {
 		t.Errorf("throughput %s", path)
 	}
@@ -95,23 +97,23 @@ func TestBrowserShowsRunningRun(t *testing.T) {
 		`typeof window.pwned`:                 "undefined",
 		`document.querySelectorAll("main img, main script").length`: 0.,
 	} {
-		if got := w.eval(expression); got != want {
+		if got := w.Eval(expression); got != want {
 			t.Errorf("%s: %v, want %v", expression, got, want)
 		}
 	}
-	if c := w.complaints(); len(c) > 0 {
+	if c := w.Complaints(); len(c) > 0 {
 		t.Errorf("%q", c)
 	}
 
 	run.set(Done)
 	shut(t, p)
-	w.until(`document.getElementById("notice").textContent === "The run has ended: it is done. These are its last numbers."`)
+	w.Until(`document.getElementById("notice").textContent === "The run has ended: it is done. These are its last numbers."`)
 	for selector, want := range map[string]string{"#phase": "done", "#percent": "100 %", "#left": ""} {
 		if got := texts(selector); got != want {
 			t.Errorf("%s at the end: %q, want %q", selector, got, want)
 		}
 	}
-	if c := w.complaints(); len(c) > 0 {
+	if c := w.Complaints(); len(c) > 0 {
 		t.Errorf("%q", c)
 	}
 }
@@ -135,18 +137,18 @@ func mebibytes(n int) string {
 }
 
 // tiles are the large numbers after some looks.
-func tiles(w *tab, looks, done int) string {
-	elapsed := w.eval(fmt.Sprintf(`clock(%d)`, time.Duration(looks)*700*time.Millisecond))
-	pixels := w.eval(fmt.Sprintf(`pixelText(%d)`, done*512*512))
+func tiles(w *browsertest.Tab, looks, done int) string {
+	elapsed := w.Eval(fmt.Sprintf(`clock(%d)`, time.Duration(looks)*700*time.Millisecond))
+	pixels := w.Eval(fmt.Sprintf(`pixelText(%d)`, done*512*512))
 	return fmt.Sprintf("%velapsed|%.2f Mpixel/sthroughput now|3.40 Mpixel/smean throughput|%vpixels done|1.50 GiB of 4.00 GiBmemory", elapsed,
 		3.5+float64(looks%7)*.2, pixels)
 }
 
 func TestBrowserNumbersEqualReport(t *testing.T) {
-	b := browser(t)
+	b := browsertest.Start(t)
 	run := &fakeRun{workers: 1, blocks: 20, step: 1}
-	w := b.open(serve(t, New(Options{Status: run.status})), 800, 600, false)
-	w.until(`typeof digits === "function"`)
+	w := b.Open(serve(t, New(Options{Status: run.status})), 800, 600, false)
+	w.Until(`typeof digits === "function"`)
 	for expression, want := range map[string]any{
 		`duration(0)`: "0 s", `duration(999)`: "1.00 µs", `duration(12345678)`: "12.3 ms",
 		`duration(999499999)`: "999 ms", `duration(4.56e9)`: "4.56 s", `duration(200e9)`: "3 min 20 s",
@@ -159,28 +161,28 @@ func TestBrowserNumbersEqualReport(t *testing.T) {
 		`rates([[0, 0, 0], [2e9, 0, 4]]).unit`:                                     "blocks/s",
 		`rates([[0, 0, 0], [0, 0, 0], [0, 5e6, 0]]).values.every(Number.isFinite)`: true,
 	} {
-		if got := w.eval(expression); got != want {
+		if got := w.Eval(expression); got != want {
 			t.Errorf("%s: %v, want %v", expression, got, want)
 		}
 	}
 }
 
 func TestBrowserShowsLostRun(t *testing.T) {
-	b := browser(t)
+	b := browsertest.Start(t)
 	run := &fakeRun{workers: 3, blocks: 2000, step: 3, columns: 50}
 	p := New(Options{Title: "ndvi", Status: run.status})
-	w := b.open(serve(t, p), 1100, 900, false)
-	w.until(`document.getElementById("percent")?.textContent > ""`)
+	w := b.Open(serve(t, p), 1100, 900, false)
+	w.Until(`document.getElementById("percent")?.textContent > ""`)
 	p.server.Close() // as when its process is killed
-	w.until(`document.getElementById("notice").textContent.startsWith("The run has ended, or it can't be reached.")`)
-	if got := w.eval(`document.getElementById("workers-count").textContent`); !strings.HasPrefix(got.(string),
+	w.Until(`document.getElementById("notice").textContent.startsWith("The run has ended, or it can't be reached.")`)
+	if got := w.Eval(`document.getElementById("workers-count").textContent`); !strings.HasPrefix(got.(string),
 		"3 workers: 1 joined, 1 lost, 1 pending.") {
 		t.Errorf("the last numbers are gone: %v", got)
 	}
 }
 
 func TestBrowserReconnects(t *testing.T) {
-	b := browser(t)
+	b := browsertest.Start(t)
 	run := &fakeRun{workers: 3, blocks: 2000, step: 3, columns: 50}
 	p := New(Options{Title: "ndvi", Status: run.status})
 	address := serve(t, p)
@@ -198,17 +200,17 @@ func TestBrowserReconnects(t *testing.T) {
 	}))
 	defer tunnel.Close()
 	defer tunnel.CloseClientConnections()
-	w := b.open(strings.Replace(address, base, tunnel.URL, 1), 1100, 900, false)
-	w.until(`document.getElementById("percent")?.textContent > ""`)
+	w := b.Open(strings.Replace(address, base, tunnel.URL, 1), 1100, 900, false)
+	w.Until(`document.getElementById("percent")?.textContent > ""`)
 	broken.Store(true)
 	tunnel.CloseClientConnections()
-	w.until(`!document.getElementById("notice").hidden`)
+	w.Until(`!document.getElementById("notice").hidden`)
 	broken.Store(false)
-	w.until(`document.getElementById("notice").hidden && !document.getElementById("workers").hidden`)
+	w.Until(`document.getElementById("notice").hidden && !document.getElementById("workers").hidden`)
 }
 
 func TestCrossSiteLinkOpensPage(t *testing.T) {
-	b := browser(t)
+	b := browsertest.Start(t)
 	run := &fakeRun{workers: 3, blocks: 2000, step: 3, columns: 50}
 	address := serve(t, New(Options{Title: "ndvi", Status: run.status}))
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -216,32 +218,32 @@ func TestCrossSiteLinkOpensPage(t *testing.T) {
 		fmt.Fprintf(w, `<a href="%s">a terminal in a browser</a>`, address)
 	}))
 	defer site.Close()
-	w := b.open(strings.Replace(site.URL, "127.0.0.1", "localhost", 1), 800, 600, false)
-	w.until(`document.querySelector("a") !== null`)
-	w.eval(`document.querySelector("a").click()`)
-	w.until(`document.getElementById("percent")?.textContent > ""`)
+	w := b.Open(strings.Replace(site.URL, "127.0.0.1", "localhost", 1), 800, 600, false)
+	w.Until(`document.querySelector("a") !== null`)
+	w.Eval(`document.querySelector("a").click()`)
+	w.Until(`document.getElementById("percent")?.textContent > ""`)
 }
 
 func TestBrowserRunsOnlyPageScript(t *testing.T) {
-	b := browser(t)
+	b := browsertest.Start(t)
 	run := &fakeRun{workers: 3, blocks: 2000, step: 3, columns: 50}
-	w := b.open(serve(t, New(Options{Title: "ndvi", Status: run.status})), 800, 600, false)
-	w.until(`document.getElementById("percent")?.textContent > ""`)
-	if _, err := w.try(`document.body.innerHTML = "<b>x</b>"`); err == nil || !strings.Contains(err.Error(),
+	w := b.Open(serve(t, New(Options{Title: "ndvi", Status: run.status})), 800, 600, false)
+	w.Until(`document.getElementById("percent")?.textContent > ""`)
+	if _, err := w.Try(`document.body.innerHTML = "<b>x</b>"`); err == nil || !strings.Contains(err.Error(),
 		"TrustedHTML") {
 		t.Errorf("text is taken for HTML: %v", err)
 	}
-	if _, err := w.try(`(() => { const i = new Image(); return new Promise((done, failed) => { i.onload = done; i.onerror = () => failed(new Error("refused")); i.src = "/picture.png" }) })()`); err == nil {
+	if _, err := w.Try(`(() => { const i = new Image(); return new Promise((done, failed) => { i.onload = done; i.onerror = () => failed(new Error("refused")); i.src = "/picture.png" }) })()`); err == nil {
 		t.Error("pictures are loaded")
 	}
-	if _, err := w.try(`fetch("http://localhost:1/")`); err == nil || !strings.Contains(strings.Join(w.complaints(),
+	if _, err := w.Try(`fetch("http://localhost:1/")`); err == nil || !strings.Contains(strings.Join(w.Complaints(),
 		" "), "connect-src") {
 		t.Errorf("other servers are asked: %v", err)
 	}
 }
 
 func TestPageFitsWindow(t *testing.T) {
-	b := browser(t)
+	b := browsertest.Start(t)
 	for i, c := range []struct {
 		name          string
 		run           *fakeRun
@@ -266,32 +268,27 @@ func TestPageFitsWindow(t *testing.T) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
-			b.t = t
+			b.T = t
 			c.run.set(c.phase)
 			p := New(Options{Title: "ndvi, mask", Status: c.run.status})
-			w := b.open(serve(t, p), c.width, c.height, c.dark)
-			w.until(`document.getElementById("throughput")?.hidden === false && latest.history.length > 50`)
+			w := b.Open(serve(t, p), c.width, c.height, c.dark)
+			w.Until(`document.getElementById("throughput")?.hidden === false && latest.history.length > 50`)
 			if c.phase != "" {
 				shut(t, p)
-				w.until(`!document.getElementById("notice").hidden`)
+				w.Until(`!document.getElementById("notice").hidden`)
 			}
-			if got := w.eval(`document.documentElement.scrollWidth - document.documentElement.clientWidth`); got != 0. {
-				t.Errorf("it is %v too wide", got)
-			}
-			const outside = `[...document.querySelectorAll("main *")].filter((e) => !e.closest(".wide, svg, pre") && e.getBoundingClientRect().width && e.getBoundingClientRect().right > document.documentElement.clientWidth).map((e) => e.outerHTML.slice(0, 80)).join("\n")`
-			if got := w.eval(outside); got != "" {
-				t.Errorf("out of the window: %v", got)
-			}
-			if c := w.complaints(); len(c) > 0 {
+			w.CheckFits()
+			w.CheckContrast()
+			if c := w.Complaints(); len(c) > 0 {
 				t.Errorf("%q", c)
 			}
 			if *pictures != "" {
-				height := w.eval(`document.documentElement.scrollHeight`).(float64)
-				w.resize(c.width, int(height))
-				w.shoot(filepath.Join(*pictures, c.name+".png"))
+				height := w.Eval(`document.documentElement.scrollHeight`).(float64)
+				w.Resize(c.width, int(height))
+				w.Screenshot(filepath.Join(*pictures, c.name+".png"))
 			}
-			w.call("Page.close", nil, nil)
+			w.Call("Page.close", nil, nil)
 		})
-		b.t = t
+		b.T = t
 	}
 }

@@ -140,6 +140,7 @@ type reportView struct {
 	Throughput template.HTML
 	Processor  template.HTML
 	Memory     template.HTML
+	MemoryMax  string
 	Gauges     []gaugeView
 }
 
@@ -252,14 +253,14 @@ func (v *reportView) viewGauge(g timing.Series, s timing.Summary) {
 		if gs.Gauge != g.Gauge {
 			continue
 		}
-		gv.Mean, gv.Max = numberText(gs.Mean), fmt.Sprint(gs.Max)
+		gv.Mean, gv.Max = fmt.Sprintf("%.3g", gs.Mean), fmt.Sprint(gs.Max)
 		if g.Gauge == Memory {
 			gv.Mean, gv.Max = units.FormatSize(int64(gs.Mean)), units.FormatSize(gs.Max)
 		}
 	}
 	gv.Chart = drawSteps(g.Points, s.Wall, fmt.Sprintf("%s over time: mean %s, at most %s", gv.Name, gv.Mean, gv.Max))
 	if g.Gauge == Memory {
-		v.Memory = gv.Chart
+		v.Memory, v.MemoryMax = gv.Chart, gv.Max
 		v.Tiles = append(v.Tiles, Fact{"memory at most", gv.Max})
 		return
 	}
