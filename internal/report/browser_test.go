@@ -52,6 +52,7 @@ func hugeReport(t *testing.T) *Report {
 		}
 	}
 	r.AddTimings(rec)
+	r.Summary.Wall = 3125 * time.Second
 	return r
 }
 
