@@ -65,7 +65,8 @@ func command(t *testing.T, dir string, env []string, name string, args ...string
 	return string(out)
 }
 
-// TestDistIsReproducible builds the archives and the Debian package of this machine's architecture in two directories.
+// TestDistIsReproducible builds the archives and the Debian package of this machine's
+// architecture in two directories.
 func TestDistIsReproducible(t *testing.T) {
 	if os.Getenv("LEAT_TEST_DIST") == "" {
 		t.Skip("LEAT_TEST_DIST is not set (make test-all sets it): links leat four times")

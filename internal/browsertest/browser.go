@@ -20,8 +20,8 @@ import (
 // seconds is how long the browser may take on a slow machine that does much else.
 const seconds = 2 * time.Minute
 
-// Browser is a Chromium that is driven through a pair of pipes (--remote-debugging-pipe): messages of
-// JSON that end in a zero byte.
+// Browser is a Chromium that is driven through a pair of pipes (--remote-debugging-pipe): messages
+// of JSON that end in a zero byte.
 type Browser struct {
 	T *testing.T // the test that is running; a subtest may set it for a while
 
