@@ -17,8 +17,8 @@ import (
 var flagText = regexp.MustCompile(`(^|[^-\w])--[a-z]|` +
 	`\bleat (apply|stage|cache|jobs|info|zonal|worker|demo) [a-z-]`)
 
-// flagPackages may name flags: the command and programs, and servers that tests start.
-var flagPackages = []string{"bench", "cmd", "examples", "internal/demo", "internal/worker/slurmtest", "scripts"}
+// flagPackages may name flags: the command and programs, and what tests start.
+var flagPackages = []string{"bench", "cmd", "examples", "internal/browsertest", "internal/demo", "internal/worker/slurmtest", "scripts"}
 
 // launchers may have flags of the programs that they start as arguments, but not in texts, which
 // have spaces.
