@@ -18,7 +18,7 @@ type Failure struct {
 	// Stack is the stack trace in the format of the function's language; "" if unknown. Error omits
 	// it.
 	Stack string
-	// Code distinguishes errors if the function provides one: see Coder.
+	// Code distinguishes errors if the function provides one.
 	Code string
 }
 

@@ -29,7 +29,7 @@ type conn struct {
 	head   []byte
 }
 
-// errLink means that a connection is broken and can't be dialed again.
+// ErrDisconnected means that a connection is broken and can't be dialed again.
 var ErrDisconnected = errors.New("connection to the coordinator lost")
 
 // errAnswer means that an answer is malformed; a retry would give the same answer.

@@ -235,9 +235,5 @@ func endCause(err error) error {
 	case refusedWith(err, "ended"):
 		return errEnded
 	}
-	var no *refusedError
-	if errors.As(err, &no) {
-		return err
-	}
 	return err
 }

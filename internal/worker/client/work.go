@@ -69,7 +69,7 @@ type Options struct {
 	// end early or is still in Open, and after Close if all blocks are done.
 	Open   func(ctx context.Context, j JoinInfo) (Handler, error)
 	Logger *slog.Logger // nil: nothing is logged
-	// Leased is called after each lease request with its duration and the number of blocks
+	// OnLease is called after each lease request with its duration and the number of blocks
 	// received. nil: not called.
 	OnLease func(took time.Duration, blocks int)
 	// Times: HeartbeatTimeout times three bounds how long the coordinator's addresses may be

@@ -34,12 +34,13 @@ type RunOptions struct {
 const defaultStopWithin = 5 * time.Second
 
 // Run starts workers, waits for the end of the run, and stops the workers, also when ctx ends.
-// After the last block it waits for the workers to close and leave, at most Times.ShutdownGrace and
-// half of StopWithin. It returns the error of Coordinator.Wait, or the *Failure of a worker that
-// could not close in that time. Errors of starting and stopping follow in order, or are a
-// *StopError if all blocks are done. The caller closes c. With OneBlockPerJob, Run starts another
-// worker for each block whose worker was lost; otherwise it replaces workers as RunOptions.Replace
-// says. A run without workers waits while some that were started may still join.
+// After the last block it waits for the values of workers (Options.MaxValue) without a limit, and
+// for the other workers to close and leave at most Times.ShutdownGrace and half of StopWithin. It
+// returns the error of Coordinator.Wait, or the *Failure of a worker that could not close in that
+// time. Errors of starting and stopping follow in order, or are a *StopError if all blocks are
+// done. The caller closes c. With OneBlockPerJob, Run starts another worker for each block whose
+// worker was lost; otherwise it replaces workers as RunOptions.Replace says. A run without workers
+// waits while some that were started may still join.
 func Run(ctx context.Context, c *Coordinator, kind worker.Launcher, o RunOptions) error {
 	if err := o.check(c, kind); err != nil {
 		return err

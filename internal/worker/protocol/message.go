@@ -12,7 +12,7 @@ import (
 	"strconv"
 )
 
-// protocol is the version that docs/format/worker.md describes.
+// Version is the version of the protocol that docs/format/worker.md describes.
 const Version = 1
 
 const (
