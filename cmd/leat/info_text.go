@@ -48,7 +48,8 @@ func (d *infoDoc) facts() []fact {
 		} else if d.PixelIsPoint {
 			note = " (edges; the file names centres of pixels)"
 		}
-		add("bounds", "x %.12g to %.12g, y %.12g to %.12g%s", b[0], b[2], b[1], b[3], note)
+		at := func(i int) string { return coordinate(float64(b[i]), min(d.PixelSize[0], d.PixelSize[1])) }
+		add("bounds", "x %s to %s, y %s to %s%s", at(0), at(2), at(1), at(3), note)
 	}
 	add("stored", "%s", d.storedText())
 	if len(d.Overviews) == 0 {

@@ -101,8 +101,9 @@ func (d *vectorDoc) text(w io.Writer) error {
 		}
 		fmt.Fprintf(t, "layer\t%s\t%s (%s) in %s\n", terminal.Name(l.Name), features, l.Geometry, oneLine(l.CRS.String()))
 		if e := l.Bounds; e != nil {
-			fmt.Fprintf(t, "\textent\tx %s to %s, y %s to %s\n", coordinate(float64(e[0])), coordinate(float64(e[2])),
-				coordinate(float64(e[1])), coordinate(float64(e[3])))
+			side := max(float64(e[2]-e[0]), float64(e[3]-e[1])) / 1e6
+			at := func(i int) string { return coordinate(float64(e[i]), side) }
+			fmt.Fprintf(t, "\textent\tx %s to %s, y %s to %s\n", at(0), at(2), at(1), at(3))
 		}
 		for _, a := range l.Attributes {
 			fmt.Fprintf(t, "\t%s\t%s\n", terminal.Name(a.Name), a.Type)

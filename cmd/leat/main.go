@@ -111,6 +111,7 @@ workers, and writes GeoTIFFs that are the same byte for byte for any number of w
 	addProfile(root)
 	root.SetGlobalNormalizationFunc(currentFlag)
 	root.SetHelpCommand(helpCommand())
+	addCompletion(root)
 	addTopics(root)
 	addHelp(root)
 	setShortHelp(root)

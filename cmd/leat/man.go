@@ -72,8 +72,10 @@ func manPage(c *cobra.Command) string {
 		manText(b, c.Example)
 	}
 	if c.Runnable() {
-		fmt.Fprint(b, ".SH EXIT STATUS\n0 if all was done, 1 if something failed, 2 for a mistake in the command line.\n"+
-			"After a signal leat cleans up and ends by that signal.\n")
+		fmt.Fprint(b, ".SH EXIT STATUS\n")
+		for _, e := range exitCodes {
+			fmt.Fprintf(b, ".TP\n%s\n%s\n", roff(e.code), roffLine(e.text))
+		}
 	}
 	manSeeAlso(b, c)
 	return b.String()

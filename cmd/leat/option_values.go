@@ -122,6 +122,9 @@ func newNamedFile(option, text, name, path, example string) (namedFile, error) {
 		return namedFile{}, fmt.Errorf("%s %s: write it as %s", option, shown(text), example)
 	}
 	path, err := localName(path)
+	if err == nil && objstore.IsURL(path) {
+		err = checkScheme(path)
+	}
 	if err != nil {
 		return namedFile{}, fmt.Errorf("%s %s: %w", option, name, err)
 	}

@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"leat/apply"
 	"leat/apply/outcome"
 	"leat/internal/terminal"
 	"leat/internal/units"
+	"leat/raster"
 )
 
 // showPlan prints how a job would be run.
@@ -27,8 +30,9 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 	minX, minY, maxX, maxY := g.Bounds()
 	fmt.Fprintf(t, "grid\t%d x %d pixels\n", g.Width, g.Height)
 	if g.HasTransform {
-		fmt.Fprintf(t, "\tx %s to %s, y %s to %s\n", coordinate(minX), coordinate(maxX), coordinate(minY),
-			coordinate(maxY))
+		size := pixelSide(g.Transform)
+		fmt.Fprintf(t, "\tx %s to %s, y %s to %s\n", coordinate(minX, size), coordinate(maxX, size),
+			coordinate(minY, size), coordinate(maxY, size))
 	}
 	fmt.Fprintf(t, "CRS\t%s\n", oneLine(fmt.Sprint(g.CRS)))
 	b := p.Blocks
@@ -93,8 +97,26 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 	return stdoutError(err)
 }
 
-// coordinate writes a number without an exponent.
-func coordinate(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+// coordinate returns a coordinate without an exponent, exact to a thousandth of a pixel's side.
+func coordinate(v, side float64) string {
+	digits := -1
+	if side > 0 {
+		digits = max(0, int(math.Ceil(3-math.Log10(side))))
+	}
+	text := strconv.FormatFloat(v, 'f', digits, 64)
+	if strings.Contains(text, ".") {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	}
+	if text == "-0" {
+		return "0"
+	}
+	return text
+}
+
+// pixelSide returns the shorter side of a pixel.
+func pixelSide(t raster.Transform) float64 {
+	return min(math.Hypot(t[1], t[4]), math.Hypot(t[2], t[5]))
+}
 
 // planDoc is a plan as leat apply --plan --json shows it.
 type planDoc struct {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"leat/objstore"
@@ -22,20 +23,21 @@ func checkURL(text string, prefix bool) error {
 		return fmt.Errorf("%s is no URL: write one such as s3://bucket/name, https://host/name or file:///directory/name",
 			shown(text))
 	}
-	scheme, _, _ := strings.Cut(text, "://")
-	known := false
-	for _, s := range stageSchemes {
-		known = known || strings.EqualFold(s, scheme)
+	err := checkScheme(text)
+	if err == nil && !prefix {
+		_, _, err = objstore.Split(text)
 	}
-	switch {
-	case !known:
-		return didYouMean(fmt.Errorf("%s: there is no store called %q; there are s3, gs, azblob, http, https and file",
-			shown(text), scheme), scheme, stageSchemes)
-	case prefix:
+	return err
+}
+
+// checkScheme returns an error for a URL of no store that there is.
+func checkScheme(text string) error {
+	scheme, _, _ := strings.Cut(text, "://")
+	if slices.ContainsFunc(stageSchemes, func(s string) bool { return strings.EqualFold(s, scheme) }) {
 		return nil
 	}
-	_, _, err := objstore.Split(text)
-	return err
+	return didYouMean(fmt.Errorf("%s: there is no store called %q; there are s3, gs, azblob, http, https and file",
+		shown(text), scheme), scheme, stageSchemes)
 }
 
 // isPrefix reports whether a URL stands for all objects whose names begin so. A web server has

@@ -52,6 +52,12 @@ func usageText(c *cobra.Command) error {
 		first = false
 		optionText(&b, f)
 	})
+	if !c.HasParent() {
+		b.WriteString("\nExit codes:\n")
+		for _, e := range exitCodes {
+			optionLine(&b, "  "+e.code, e.text)
+		}
+	}
 	if c.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "\n%s COMMAND --help describes a command.\n", c.CommandPath())
 	}
@@ -105,6 +111,11 @@ func optionText(b *strings.Builder, f *pflag.Flag) {
 	case value != "":
 		line += " " + value
 	}
+	optionLine(b, line, text)
+}
+
+// optionLine prints a line of a list: what it is about, and from usageIndent on the text.
+func optionLine(b *strings.Builder, line, text string) {
 	if len(line) > usageIndent-2 {
 		b.WriteString(line + "\n")
 		line = ""
