@@ -145,5 +145,9 @@ func (f *applyFlags) run(cmd *cobra.Command, in *stores.Stores) error {
 	if f.plan {
 		return showPlan(cmd.Context(), cmd.OutOrStdout(), *job, f.json)
 	}
-	return f.execute(cmd, in, job)
+	items, err := f.prepareItems(cmd.Context(), in, job)
+	if err != nil {
+		return err
+	}
+	return f.execute(cmd, in, job, items)
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // execute runs the job and reports what it did.
-func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.Job) error {
+func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.Job, items []*itemFile) error {
 	// A reader that goes away, as head does, must not kill the run in the middle: that would leave
 	// unfinished outputs.
 	signal.Ignore(unix.SIGPIPE)
@@ -51,7 +51,7 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.J
 	}
 	bar.finish()
 	if err == nil {
-		if err = f.sideFiles(ctx, in, job, res, rec); err != nil {
+		if err = f.sideFiles(ctx, in, job, res, rec, items); err != nil {
 			err = afterOutputs{err}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -49,6 +50,8 @@ type outputFlags struct {
 	tags                                []string // KEY=VALUE
 	noClobber                           bool
 	tempDir                             string
+	stac                                []string // [NAME=]FILE
+	datetime                            string
 
 	// What Finalize reads.
 	files          []namedFile
@@ -58,6 +61,8 @@ type outputFlags struct {
 	drivers        []namedValue[string]
 	tables         []namedValue[string] // files
 	interps        []namedValue[[]raster.Color]
+	items          []namedValue[string] // files
+	from, to       time.Time
 	layerNames     []namedValue[[]string]
 	levels         []int // of overviews
 	method         overview.Method
@@ -99,6 +104,10 @@ func (f *outputFlags) AddFlags(fl *pflag.FlagSet) {
 		"`[NAME=]COLOR,...`: what the bands are when the raster is displayed: gray, red, green, blue, alpha, undefined and the other names of GDAL 3.6; or BAND:COLOR for one band")
 	fl.StringVar(&f.unit, "unit", "", "`TEXT`: unit of the values")
 	fl.StringArrayVar(&f.tags, "metadata", nil, "`KEY=VALUE`: metadata item")
+	fl.StringArrayVar(&f.stac, "stac", nil,
+		"`[NAME=]FILE.json`: write a STAC Item for the outputs, or for one of them")
+	fl.StringVar(&f.datetime, "datetime", "",
+		"`TIME[/TIME]`: when the pixels were taken, for --stac (default: what the inputs say)")
 	fl.BoolVar(&f.noClobber, "no-clobber", false, "an output that exists is an error")
 	fl.StringVar(&f.tempDir, "tmpdir", "",
 		"`DIR`: where unfinished outputs are kept, and vectors rasterised (default: the directory of each output; of URLs: the system's directory for temporary files)")
@@ -144,7 +153,8 @@ func (f *outputFlags) Finalize() error {
 	f.interps, err = parseNamed("--color-interp", f.interp, parseColorInterp)
 	errs = append(errs, err)
 	f.layerNames, _ = parseNamed("--names", f.names, parseList)
-	return errors.Join(append(errs, f.finalizeOverviews(), f.finalizeOthers())...)
+	return errors.Join(append(errs, f.finalizeOverviews(), f.finalizeOthers(),
+		f.finalizeSTAC())...)
 }
 
 // finalizeFiles reads -o.

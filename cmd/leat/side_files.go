@@ -14,13 +14,17 @@ import (
 	"leat/internal/preview"
 	"leat/internal/regular"
 	"leat/internal/tempfile"
+	"leat/objstore"
 	"leat/stores"
 	"leat/timing"
 )
 
-// sideFiles writes preview, trace and report.
+// sideFiles writes items, preview, trace and report.
 func (f *applyFlags) sideFiles(ctx context.Context, in *stores.Stores, job *apply.Job, res *apply.Result,
-	rec *timing.Recorder) error {
+	rec *timing.Recorder, items []*itemFile) error {
+	if err := writeItems(ctx, in, items, job, res); err != nil {
+		return err
+	}
 	if f.preview != "" {
 		src, err := openOutput(ctx, in, job.Outputs[res.Outputs[0].Name].Path)
 		if err != nil {
@@ -83,6 +87,19 @@ func (f *applyFlags) checkSideFiles(job *apply.Job) error {
 		taken[absolute(side.path)] = "that of " + side.flag
 		if err := checkSideFile(side.path); err != nil {
 			errs = append(errs, fmt.Errorf("%s %s: %w", side.flag, side.path, err))
+		}
+	}
+	for _, v := range f.items {
+		if objstore.IsURL(v.value) {
+			continue
+		}
+		if what, ok := taken[absolute(v.value)]; ok && what != "that of --stac" {
+			errs = append(errs, usagef("--stac %s is %s: write to another file", v.value, what))
+			continue
+		}
+		taken[absolute(v.value)] = "that of --stac"
+		if err := checkSideFile(v.value); err != nil {
+			errs = append(errs, fmt.Errorf("--stac %s: %w", v.value, err))
 		}
 	}
 	return errors.Join(errs...)

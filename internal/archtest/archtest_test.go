@@ -33,7 +33,7 @@ var layers = [][]string{
 	{"leat/internal/driver", "leat/internal/tilecache", "leat/internal/colortable"},
 	{"leat/npy", "leat/raster/stats", "leat/raster/overview", "leat/expr", "leat/objstore/ranged", "leat/internal/tiff"},
 	{"leat/raster/geotiff", "leat/shm", "leat/internal/rastertest", "leat/internal/tiffwrite"},
-	{"leat/internal/gdal"},
+	{"leat/internal/gdal", "leat/internal/stac"},
 	{"leat/apply/outcome"},
 	{"leat/apply/internal/jobspec", "leat/apply/internal/localpath", "leat/apply/internal/rundir"},
 	{"leat/apply/internal/spool"},

@@ -1,0 +1,18 @@
+package gdal
+
+import "leat/raster"
+
+// Plane converts between the pixels of a grid and coordinates x, y in another CRS.
+type Plane struct{ l *transformer }
+
+// FromPixels converts columns and rows to coordinates in place, and sets ok for each point.
+func (p Plane) FromPixels(x, y []float64, ok []bool) error { return p.l.toLattice(x, y, ok) }
+
+// ToPixels converts coordinates to columns and rows in place, and sets ok for each point.
+func (p Plane) ToPixels(x, y []float64, ok []bool) error { return p.l.toInput(x, y, ok) }
+
+// OnPlane calls f with the conversion between a grid and another CRS, which is valid until f
+// returns.
+func OnPlane(g raster.Grid, to raster.CRS, f func(p Plane) error) error {
+	return onPlane(g, to, func(l *transformer) error { return f(Plane{l}) })
+}
