@@ -24,8 +24,8 @@ type OutputResult struct {
 	// Warnings are about pixels and metadata that are probably not what the user wants.
 	Warnings []Note
 	// Format is "GTiff" or GDAL's short name of another format, and Options are its creation
-	// options. Files are the names of the output's files in its directory; they are not listed for
-	// GeoTIFF.
+	// options. Files are the names of the output's files in its directory; a
+	// GeoTIFF without .aux.xml lists none.
 	Format  string
 	Options []string
 	Files   []string

@@ -170,8 +170,8 @@ func wrap(v float64) float64 { return v - 360*math.Round(v/360) }
 
 func atPole(p point) bool { return math.Abs(p[1]) > 90-1e-9 }
 
-// unwrap returns the ring with longitudes that do not jump, and the whole turns, -1, 0 or 1, that it
-// makes around the earth's axis.
+// unwrap returns the ring with longitudes that do not jump, and the whole turns, -1, 0 or 1, that
+// it makes around the earth's axis.
 func unwrap(ring []point) (out []point, turns int) {
 	n := len(ring)
 	// A single point at a pole has every longitude; several are the edge of a grid whose lines lead
