@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"leat/internal/sysmem"
 )
 
 // Limits of what a Recorder keeps.
@@ -56,7 +58,7 @@ type interval struct {
 func New() *Recorder {
 	return &Recorder{
 		begin:    time.Now(),
-		beginCPU: processCPU(),
+		beginCPU: sysmem.ProcessorTime(),
 		stageOf:  map[string]*stage{},
 		laneOf:   map[string]int32{},
 		gaugeOf:  map[string]*gauge{},

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"leat/internal/sysmem"
 	"leat/internal/units"
 )
 
@@ -50,7 +51,7 @@ func (r *Recorder) Summary() Summary {
 		return Summary{Stages: []StageSummary{}}
 	}
 	now := time.Since(r.begin)
-	s := Summary{Wall: now, CPU: max(0, processCPU()-r.beginCPU), Stages: []StageSummary{}}
+	s := Summary{Wall: now, CPU: max(0, sysmem.ProcessorTime()-r.beginCPU), Stages: []StageSummary{}}
 	r.mu.Lock()
 	samples := make([][]int64, 0, len(r.stages))
 	for _, st := range r.stages {

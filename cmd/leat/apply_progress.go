@@ -3,8 +3,6 @@ package main
 import (
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"leat/apply"
 	"leat/internal/report"
 	"leat/internal/sysmem"
@@ -52,20 +50,12 @@ type usage struct {
 }
 
 func newUsage(rec *timing.Recorder) usage {
-	u := usage{rec, processorMillis()}
+	u := usage{rec, sysmem.ProcessorTime().Milliseconds()}
 	u.record()
 	return u
 }
 
 func (u usage) record() {
 	u.rec.Gauge(report.Memory, sysmem.Resident())
-	u.rec.Gauge(report.Processor, processorMillis()-u.begin)
-}
-
-func processorMillis() int64 {
-	var u unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return (u.Utime.Nano() + u.Stime.Nano()) / 1e6
+	u.rec.Gauge(report.Processor, sysmem.ProcessorTime().Milliseconds()-u.begin)
 }

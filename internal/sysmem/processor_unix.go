@@ -1,14 +1,14 @@
 //go:build unix
 
-package timing
+package sysmem
 
 import (
 	"syscall"
 	"time"
 )
 
-// processCPU returns the user and system time of this process, or 0 if it is unknown.
-func processCPU() time.Duration {
+// ProcessorTime returns the user and system time of this process, or 0 if it is unknown.
+func ProcessorTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return 0
