@@ -90,7 +90,8 @@ func TestRangePastEndIsEmpty(t *testing.T) {
 		}
 		body.Close()
 	}
-	if _, _, err := b.Read(t.Context(), "o", 50, 10, nil); err == nil || !strings.Contains(err.Error(), "416") {
+	_, _, err := b.Read(t.Context(), "o", 50, 10, nil)
+	if e := new(objstore.Error); !errors.As(err, &e) || e.Status != 416 {
 		t.Error(err)
 	}
 	if _, _, err := b.Read(t.Context(), "o", -1, 10, nil); err == nil {

@@ -221,8 +221,9 @@ func TestErrorsHaveNoSecrets(t *testing.T) {
 		_, err := b.Stat(t.Context(), name)
 		_, _, err2 := b.Read(t.Context(), name, 0, -1, nil)
 		for _, err := range []error{err, err2} {
-			if err == nil || strings.Contains(err.Error(), "geheim") || !strings.Contains(err.Error(),
-				host+"/a/b.tif?year=2020") || !strings.Contains(err.Error(), fmt.Sprint(status)) {
+			e := new(objstore.Error)
+			if !errors.As(err, &e) || strings.Contains(err.Error(), "geheim") || e.Status != status ||
+				!strings.Contains(e.URL, host+"/a/b.tif?year=2020") {
 				t.Errorf("%d: %v", status, err)
 			}
 		}

@@ -4,6 +4,7 @@ package stage
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -143,8 +144,7 @@ func TestStoreChecksum(t *testing.T) {
 					switch {
 					case c.good && (err != nil || !bytes.Equal(b, content("a", 0, size))):
 						t.Errorf("%s: %d bytes, %v", what, len(b), err)
-					case !c.good && (err == nil || !strings.Contains(err.Error(),
-						"checksum") || !strings.Contains(err.Error(), "test://sums/a")):
+					case !c.good && (!errors.Is(err, errChecksum) || !strings.Contains(err.Error(), "test://sums/a")):
 						t.Errorf("%s: %d bytes, the error is %v", what, len(b), err)
 					}
 					filler.Release()

@@ -3,7 +3,7 @@
 package stage
 
 import (
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -33,8 +33,9 @@ func TestErrStoppedNamesProcess(t *testing.T) {
 	must(t, unix.Kill(pid, unix.SIGSTOP))
 	err := l.WaitStaged(within(t, time.Minute))
 	wantErr(t, err, ErrStopped)
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d is copying %s", pid, s.ID("a"))) {
-		t.Errorf("%v", err)
+	if holder := new(HolderError); !errors.As(err, &holder) || holder.PID != pid ||
+		!strings.Contains(err.Error(), s.ID("a")) {
+		t.Errorf("%v, which should name process %d and the object", err, pid)
 	}
 	// Its end is what lets others take over.
 	c.Kill()

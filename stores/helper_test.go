@@ -3,6 +3,7 @@ package stores
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -238,6 +239,14 @@ func sameFile(t testing.TB, got, want string) {
 	}
 	if !bytes.Equal(a, b) {
 		t.Errorf("%s and %s have other bytes (%d and %d)", filepath.Base(got), filepath.Base(want), len(a), len(b))
+	}
+}
+
+// wantStoreError fails the test unless err is an error of a store with that status about the object.
+func wantStoreError(t testing.TB, err error, url string, status int) {
+	t.Helper()
+	if e := new(objstore.Error); !errors.As(err, &e) || e.URL != url || e.Status != status {
+		t.Errorf("%v, which should be an answer %d about %s", err, status, url)
 	}
 }
 

@@ -348,7 +348,7 @@ func TestRemoteSidecars(t *testing.T) {
 	t.Run("a server error is an error", func(t *testing.T) {
 		s.status["/b.tif.msk"] = 500
 		_, err := newStores(t, "").Open(t.Context(), s.url("b.tif"))
-		wantError(t, err, "b.tif.msk", "500")
+		wantStoreError(t, err, s.url("b.tif.msk"), 500)
 	})
 	t.Run("a URL with a query has no sidecars", func(t *testing.T) {
 		s.reset()

@@ -135,7 +135,7 @@ func TestMissingBucket(t *testing.T) {
 	endpoint, _ := fakeS3(t, nil)
 	b := open(t, "s3://other", &objstore.Options{Endpoint: endpoint, Anonymous: true})
 	_, _, err := b.Read(t.Context(), "x", 0, -1, nil)
-	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "NoSuchBucket") {
+	if e := new(objstore.Error); !errors.Is(err, fs.ErrNotExist) || !errors.As(err, &e) || e.Code != "NoSuchBucket" {
 		t.Error(err)
 	}
 	for _, err := range b.List(t.Context(), "") {

@@ -340,7 +340,8 @@ func TestFailedRequestIsRetried(t *testing.T) {
 	m.failing = 2
 	check(t, r, m, 500_000, 100)
 	m.failing = 100
-	if _, err := r.ReadAt(make([]byte, 10), 900_000); err == nil || !strings.Contains(err.Error(), "503") {
+	_, err := r.ReadAt(make([]byte, 10), 900_000)
+	if e := new(objstore.Error); !errors.As(err, &e) || e.Status != 503 {
 		t.Errorf("the error is %v", err)
 	}
 	m.failing = 0

@@ -5,12 +5,10 @@ package index
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -132,8 +130,8 @@ func TestOpenNamesLockHolder(t *testing.T) {
 		dir, pid, c := startStopper(t, "wait")
 		err := openBlocked(t, t.Context(), dir)
 		wantErr(t, err, ErrBusy)
-		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d ", pid)) {
-			t.Error(err)
+		if holder := new(HolderError); !errors.As(err, &holder) || holder.PID != pid {
+			t.Errorf("%v, which should name process %d", err, pid)
 		}
 		must(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
 		if _, out, err := c.Wait(); err != nil {
