@@ -243,7 +243,8 @@ func TestRetryAfterBeyondLimitFailsAtOnce(t *testing.T) {
 		s := &busy{refuse: func(string) error { return status(503, time.Hour) }}
 		start := time.Now()
 		_, err := readAll(t.Context(), objstore.Retry{}, s.bucket(t), "o", 0, -1)
-		if e := new(objstore.Error); !errors.As(err, &e) || e.RetryAfter != time.Hour || len(s.requests) != 1 || time.Since(start) > time.Second {
+		if e := new(objstore.Error); !errors.As(err, &e) || e.RetryAfter != time.Hour ||
+			len(s.requests) != 1 || time.Since(start) > time.Second {
 			t.Errorf("%v after %v, %d requests", err, time.Since(start), len(s.requests))
 		}
 	})

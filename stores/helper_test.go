@@ -242,7 +242,7 @@ func sameFile(t testing.TB, got, want string) {
 	}
 }
 
-// wantStoreError fails the test unless err is an error of a store with that status about the object.
+// wantStoreError fails the test unless err is a store's error with that status about the object.
 func wantStoreError(t testing.TB, err error, url string, status int) {
 	t.Helper()
 	if e := new(objstore.Error); !errors.As(err, &e) || e.URL != url || e.Status != status {

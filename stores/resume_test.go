@@ -93,13 +93,16 @@ func TestResumeSkipsFinishedInputs(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := halves(t, s, out, "", 0)
-	wantError(t, err, "can't be continued: input b: "+s.url("b.tif")+" was changed at ")
-	if strings.Contains(err.Error(), "input a") {
-		t.Error(err)
+	if e := new(outcome.ResumeError); !errors.As(err, &e) || len(e.Changes) != 1 ||
+		!strings.HasPrefix(e.Changes[0], "input b: "+s.url("b.tif")) {
+		t.Errorf("%v, which should be about input b alone", err)
 	}
 	s.plain = true
 	_, err = halves(t, s, out, "", 0)
-	wantError(t, err, "identifies no version of it")
+	if e := new(outcome.ResumeError); !errors.As(err, &e) || !strings.Contains(strings.Join(e.Changes, "; "),
+		"identifies no version") {
+		t.Errorf("without versions: %v", err)
+	}
 }
 
 func TestRemoteOutputResumeAndDiscard(t *testing.T) {
@@ -190,7 +193,11 @@ func TestResumeChecksRemoteSidecars(t *testing.T) {
 			c.change(s)
 			res, err := run(-1)
 			if c.want != "" {
-				wantError(t, err, "can't be continued: input a: ", s.url("a.tif"), c.want)
+				if e := new(outcome.ResumeError); !errors.As(err, &e) || len(e.Changes) == 0 ||
+					!strings.HasPrefix(e.Changes[0], "input a: ") || !strings.Contains(e.Changes[0], s.url("a.tif")) ||
+					!strings.Contains(e.Changes[0], c.want) {
+					t.Errorf("%v, which should be about input a and %q", err, c.want)
+				}
 			} else if err != nil || res.Resumed != 20 {
 				t.Errorf("%v: %+v", err, res)
 			}
