@@ -23,8 +23,9 @@ func buildArm64(t *testing.T, tags string) string {
 	return path
 }
 
-// mayFuse are packages whose numbers reach no output: estimates of time and memory, and charts.
-var mayFuse = regexp.MustCompile(`^leat/(apply/internal/plan|internal/report|objstore|stage|timing)\.`)
+// mayFuse are packages whose numbers reach no raster: estimates of time and memory, charts, and
+// footprints in degrees, which are rounded.
+var mayFuse = regexp.MustCompile(`^leat/(apply/internal/plan|internal/(report|stac)|objstore|stage|timing)\.`)
 
 // TestNoFusedMultiplyAdd looks for instructions that round x*y + z once. The compiler emits them
 // for a product that no conversion rounds, on arm64 but not on amd64, so that results differ.
