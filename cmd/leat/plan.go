@@ -101,7 +101,7 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 func coordinate(v, side float64) string {
 	digits := -1
 	if side > 0 {
-		digits = max(0, int(math.Ceil(3-math.Log10(side))))
+		digits = max(0, int(math.Ceil(3-float64(math.Log10(side)))))
 	}
 	text := strconv.FormatFloat(v, 'f', digits, 64)
 	if strings.Contains(text, ".") {
