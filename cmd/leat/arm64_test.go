@@ -24,15 +24,13 @@ func buildArm64(t *testing.T, tags string) string {
 }
 
 // mayFuse are packages whose numbers reach no raster: estimates of time and memory, charts, and
-// footprints in degrees, which are rounded.
+// footprints in degrees.
 var mayFuse = regexp.MustCompile(`^leat/(apply/internal/plan|internal/(report|stac)|objstore|stage|timing)\.`)
 
 // TestNoFusedMultiplyAdd looks for instructions that round x*y + z once. The compiler emits them
 // for a product that no conversion rounds, on arm64 but not on amd64, so that results differ.
 func TestNoFusedMultiplyAdd(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: links leat for arm64")
-	}
+	skipWithoutDist(t, "links leat for arm64")
 	t.Parallel()
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -96,7 +94,8 @@ var functionJobs = []string{
 	"sin(a)+cos(a*3)+tan(a/7)", "asin(a%1)+acos(a/3%1)+atan(a-300)", "sinh(a/99)+cosh(a/77)+tanh(a/500)",
 	"exp(a/30)", "expm1(a/999)", "log(a)", "log10(a)", "log2(a)", "log1p(a/1000)", "a**1.7+a**3+a**-2", "sqrt(a)",
 	"atan2(a-500,a/3)", "hypot(a,a/3)", "(a*1.1+a*2.3)*(a-0.7)/(a+3)-a*a", "mean([a,a*3,7])+std([a,a/3,9.5])",
-	"median([a,a*1.1,a/3,5])",
+	"median([a,a*1.1,a/3,5])", "percentile([a,a*1.1,a/3],90)+var([a,a/3,9.5])",
+	"trend([a,a*1.1,a/3])+intercept([a,a/3,9.5])+r2([a,a*1.1,5])", "x*a+y/3+col*row",
 }
 
 // arm64Jobs are the golden jobs that the emulator runs: it takes seconds for each.
@@ -105,9 +104,7 @@ var arm64Jobs = []string{"ndvi", "scaled", "list", "lzw", "predictor 3", "cog", 
 // TestArm64WritesSameBytes runs leat for arm64 by an emulator and compares its outputs with the
 // recorded hashes, and with those of this machine for each function of the language.
 func TestArm64WritesSameBytes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: emulates another processor")
-	}
+	skipWithoutDist(t, "links leat for arm64 and emulates it")
 	var emulator string
 	for _, name := range []string{"qemu-aarch64-static", "qemu-aarch64"} {
 		if path, err := exec.LookPath(name); err == nil {
