@@ -72,7 +72,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// reserved says what a reserved name stands for, and returns "" for others.
+// reserved says what a reserved name stands for, and returns "" for others. The name of a function
+// is not reserved: the bracket after it makes the call.
 func reserved(name string) string {
 	switch name {
 	case "and", "or", "not", "in":
@@ -81,9 +82,6 @@ func reserved(name string) string {
 		return "a coordinate of the pixel"
 	case "nodata", "nan", "inf", "pi":
 		return "a constant"
-	}
-	if _, ok := functions[name]; ok {
-		return "a function"
 	}
 	return ""
 }

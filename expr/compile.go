@@ -168,6 +168,9 @@ func (c *compiler) name(n *ast) (value, error) {
 		return v, nil
 	}
 	in, ok := c.inputs[n.text]
+	if f, function := functions[n.text]; function && !ok {
+		return value{}, c.fail(n.pos, "no input is named %s; it is a function: write %s", n.text, f.usage)
+	}
 	if !ok {
 		if len(c.inputs) == 0 {
 			return value{}, c.fail(n.pos, "no input is named %s: there are no inputs", n.text)

@@ -139,6 +139,18 @@ func TestResultTypes(t *testing.T) {
 	}
 }
 
+// A name with a bracket after it is a function, without one an input or a definition.
+func TestInputsNamedAsFunctions(t *testing.T) {
+	inputs := map[string]Input{"r2": oneBand(ndarray.Uint8, false), "max": dates(2, ndarray.Uint8, false)}
+	p, err := compileText("first = max(max); r2 + first + first([r2, first])", inputs, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Refs()) != 3 {
+		t.Errorf("reads %v", p.Refs())
+	}
+}
+
 func TestCompileErrors(t *testing.T) {
 	for _, c := range []struct {
 		text string
@@ -146,6 +158,7 @@ func TestCompileErrors(t *testing.T) {
 		want string
 	}{
 		{"a + green", 4, "no input is named green; the inputs are a, b, "},
+		{"median", 0, "it is a function: write median(list)"},
 		{"rgb[4]", 4, "rgb has 3 bands"},
 		{"a[2]", 2, "a has 1 band"},
 		{"rgb[0]", 4, "count from 1"},

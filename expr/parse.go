@@ -402,13 +402,6 @@ func (p *parser) name(t token) (*ast, error) {
 	case "pi":
 		return &ast{kind: astDecimal, pos: t.pos, num: math.Pi}, nil
 	}
-	if why := reserved(t.text); why != "" {
-		msg := fmt.Sprintf("%s cannot name an input: it is %s", t.text, why)
-		if f, ok := functions[t.text]; ok {
-			msg = fmt.Sprintf("%s is a function: write %s", t.text, f.usage)
-		}
-		return nil, p.fail(t.pos, "%s", msg)
-	}
 	if !p.seen[t.text] && !p.defined[t.text] {
 		p.seen[t.text] = true
 		p.names = append(p.names, t.text)

@@ -104,7 +104,6 @@ func TestParseErrors(t *testing.T) {
 		{"(a = b)", 3, "write =="},
 		{"a + b = 3", 6, "write =="},
 		{"sqrt(a = 3)", 7, "write =="},
-		{"sqrt = a; a", 0, "a function"},
 		{"in = a; 1", 0, "unexpected in"},
 		{"v = a", 5, "definition of v"},
 		{"v = a;", 6, "too early"},
@@ -140,7 +139,6 @@ func TestParseErrors(t *testing.T) {
 		{"foo(a)", 0, "no function foo"},
 		{"pow(a, 2)", 0, "a ** b"},
 		{"isnan(a)", 0, "isnodata"},
-		{"median", 0, "median is a function"},
 		{"min()", 0, "has 0 arguments"},
 		{"clip(a, 1)", 0, "clip(a, low, high)"},
 		{"x = a; x + 1", 0, "coordinate"},
@@ -225,13 +223,13 @@ func TestNamesOrder(t *testing.T) {
 }
 
 func TestCheckName(t *testing.T) {
-	for _, name := range []string{"x", "y", "nodata", "nan", "inf", "pi", "and", "or", "not", "median", "float32", "",
+	for _, name := range []string{"x", "y", "nodata", "nan", "inf", "pi", "and", "or", "not", "in", "col", "row", "",
 		"2a", "a-b", "a b"} {
 		if CheckName(name) == nil {
 			t.Errorf("%q is allowed", name)
 		}
 	}
-	for _, name := range []string{"a", "red", "B04", "_", "größe", "x1"} {
+	for _, name := range []string{"a", "red", "B04", "_", "größe", "x1", "r2", "median"} {
 		if err := CheckName(name); err != nil {
 			t.Error(err)
 		}
