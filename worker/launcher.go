@@ -8,7 +8,7 @@ import (
 
 // Launcher starts workers of one kind: processes on this machine, or jobs of a batch system. Its
 // methods are safe for concurrent use. Packages worker/subprocess, worker/slurm, worker/pbs and
-// worker/awsbatch each have one.
+// worker/awsbatch each provide one.
 type Launcher interface {
 	// Name returns the launcher's name for users: "subprocess", "slurm".
 	Name() string
@@ -18,7 +18,8 @@ type Launcher interface {
 	// missing or options are invalid. It takes seconds at most and starts nothing.
 	Check(ctx context.Context) error
 	// Start starts o.Workers workers and returns when the system has accepted them; they need not
-	// be running yet. ctx bounds only the starting. If it returns an error, none is left.
+	// be running yet. ctx bounds only the starting. After an error no worker is left, except those
+	// that a LeftError in it names.
 	Start(ctx context.Context, o StartOptions) (Fleet, error)
 }
 
@@ -54,8 +55,8 @@ type StartOptions struct {
 	// or in an environment that only this user can read, never on a command line. It is zero for
 	// local launchers.
 	Endpoint Endpoint
-	// Directory is a directory of this run, of mode 0700, that all its workers can reach; "": none.
-	// It may hold secrets and logs of workers; the run removes it.
+	// Dir is a directory of this run, of mode 0700, that all its workers can reach; "": none. It
+	// may hold secrets and logs of workers; the run removes it.
 	Dir string
 	// Connect creates a connection for a child and returns the child's end, which the launcher
 	// closes after starting the child. Only for local launchers.

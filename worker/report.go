@@ -38,19 +38,19 @@ func (f *Failure) Error() string {
 	return b.String()
 }
 
-// StopError reports workers that may be left. It is the error of a run whose blocks are all done,
-// otherwise a later error in a RunError.
+// StopError reports that stopping workers failed, so that some may still run. It is the error of a
+// run whose blocks are all done, otherwise a later error in a RunError.
 type StopError struct{ Err error }
 
 func (e *StopError) Error() string { return e.Err.Error() }
 func (e *StopError) Unwrap() error { return e.Err }
 
-// LeftError reports jobs, or something else in a batch system, that may be left.
+// LeftError reports jobs, or other objects of a batch system, that may remain.
 type LeftError struct {
 	What string // "job 17", "job definition leat-a1:3"
-	// Commands are lines of shell with which a user finds and ends it.
+	// Commands are shell lines that find and end it.
 	Commands []string
-	Err      error // why it may be left
+	Err      error // why it may remain
 }
 
 func (e *LeftError) Error() string { return e.What + " may be left: " + e.Err.Error() }

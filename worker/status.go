@@ -8,9 +8,9 @@ type State string
 const (
 	StateStarting State = "starting" // requested, not joined
 	StateJoined   State = "joined"
-	// silent or disconnected: its blocks are leased again, and its results are refused
+	// silent, disconnected or ended: its blocks are leased again, and its results are refused
 	StateLost State = "lost"
-	StateLeft State = "left" // it said that it leaves
+	StateLeft State = "left" // it reported that it leaves
 	StateGone State = "gone" // its launcher reported its end
 )
 

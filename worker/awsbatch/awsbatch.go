@@ -21,10 +21,10 @@
 // The output of workers goes to CloudWatch. The error of a failed worker names its stream, and
 // quotes the end of it if the run has the permission logs:GetLogEvents.
 //
-// Not promised: workers must reach the address at which the run listens, which depends on security
-// groups and networks. AWS takes half a minute or more to end a container: when ctx ends earlier,
-// Stop returns if AWS has accepted to end all of them. One job per block is not supported: starting
-// a container takes longer than most blocks.
+// Limits: workers must reach the address at which the run listens, which depends on security groups
+// and networks. AWS takes half a minute or more to end a container: when ctx ends earlier, Stop
+// succeeds if AWS has accepted to end all of them. One job per block is not supported: starting a
+// container takes longer than computing most blocks.
 package awsbatch
 
 import (
@@ -46,7 +46,7 @@ const Name = "awsbatch"
 // unknownJob is an identifier that no job has.
 const unknownJob = "00000000-0000-0000-0000-000000000000"
 
-// What AWS Batch allows.
+// Limits of AWS Batch.
 const (
 	maxArray = 10000
 	maxPage  = 100 // jobs in one DescribeJobs
@@ -129,7 +129,7 @@ func (o *Options) validate() error {
 // times holds timeouts, which are shorter in tests.
 type times struct {
 	first, longest time.Duration // between queries
-	answer         time.Duration // that a running submission gets to finish when the start is canceled
+	answer         time.Duration // for a running submission to finish after the start is canceled
 	// for a canceled start to return, and for a Stop whose ctx has ended
 	grace   time.Duration
 	clean   time.Duration // to terminate the jobs of a failed start

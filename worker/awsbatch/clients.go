@@ -26,13 +26,13 @@ import (
 // answers more with TooManyRequestsException.
 const attempts = 8
 
-// clients holds the calls as functions. If a type that becomes an interface, as the fleet does,
-// referred to the services' clients, the linker would keep all their methods, 12 MB.
+// clients holds the calls of the services as functions. If fleet, which is converted to an
+// interface, referred to the SDK's clients, the linker would keep all their methods (12 MB).
 type clients struct {
 	region string
 	idle   func() // closes connections that are not in use
-	// submitting repeats a call only if it certainly had no effect: SubmitJob has no token by which
-	// the service recognizes a repeated call.
+	// submitting repeats a call only if it certainly had no effect: SubmitJob has no token that
+	// identifies a repeated call.
 	submitting aws.Retryer
 
 	describeJobQueues           call[batch.DescribeJobQueuesInput, batch.DescribeJobQueuesOutput, batch.Options]
@@ -63,7 +63,7 @@ type call[In, Out, Options any] func(context.Context, *In, ...func(*Options)) (*
 
 // connect creates the clients, with credentials found as by the aws command.
 func connect(ctx context.Context, region, endpoint string, backoff time.Duration) (*clients, error) {
-	// The SDK logs nothing: its errors say the same.
+	// The SDK's log only repeats its errors.
 	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if region != "" {
 		load = append(load, config.WithRegion(region))
@@ -84,7 +84,7 @@ func connect(ctx context.Context, region, endpoint string, backoff time.Duration
 	if endpoint != "" {
 		cfg.BaseEndpoint = aws.String(endpoint)
 	}
-	// Other servers than Amazon's don't support the newer checksums.
+	// Servers other than Amazon's may not support the newer checksums.
 	cfg.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 	cfg.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 	retryer := func(more ...func(*retry.StandardOptions)) aws.Retryer {

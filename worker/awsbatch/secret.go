@@ -90,9 +90,9 @@ func (k *Launcher) putSecret(ctx context.Context, c *clients, text string) (stri
 	return store + ":" + name + versionMark + version, nil
 }
 
-// Fetch returns the functions with which a worker process fetches its endpoint, by the name of the
-// secret store: apply's WorkOptions.Secrets. Region and credentials come from the container's
-// environment and role.
+// Fetch returns the functions that fetch a worker's endpoint, by the name of the secret store, for
+// apply's WorkOptions.Secrets. Region and credentials come from the container's environment and
+// role.
 func Fetch() map[string]func(ctx context.Context, name string) (string, error) {
 	fetch := func(get func(context.Context, *clients, string, string) (*string, error)) func(context.Context,
 		string) (string, error) {

@@ -38,7 +38,7 @@ type fleet struct {
 	noHistory bool // the server keeps no history of jobs: qstat -x lists none
 	exiting   int  // workers that have ended in jobs that have not, as of the last query
 	deleted   bool // qdel was run once for all jobs
-	unsure    bool // there may be a job of which only the name is known
+	unsure    bool // a job may exist of which only the name is known
 	lost      int  // number of workers of that job
 	unfound   int  // queries that found no job by its name
 }
@@ -140,8 +140,8 @@ func (f *fleet) ask(ctx context.Context, jobs []*submitted) (*listing, batch.Ans
 		}
 		r := f.k.run(ctx, "qstat", args...)
 		l := parse(r.Stdout)
-		// Without history, qstat -x lists no job, says so, and returns 0 (OpenPBS 23.06). A job
-		// that moved to another server is followed only without -x.
+		// Without history, qstat -x lists no job, prints that, and returns 0 (OpenPBS 23.06). qstat
+		// follows a job that moved to another server only without -x.
 		if !f.noHistory && (strings.Contains(r.Stderr, "job history") || l.moved()) {
 			f.noHistory = true
 			continue

@@ -12,10 +12,9 @@
 // ended when two queries in a row call it unknown, and its exit status is the one that the script
 // wrote to the directory.
 //
-// Not promised: a subjob that the server restarts after a node failure may join again under the
-// same name. A job that can't be deleted because its node is lost remains until an operator uses
-// qdel -W force. Torque and Grid Engine have programs of the same names
-// and are refused.
+// Limits: a subjob that the server restarts after a node failure may join again under the same
+// name. A job that can't be deleted because its node is lost remains until an operator uses
+// qdel -W force. Torque and Grid Engine have programs of the same names and are refused.
 package pbs
 
 import (
@@ -41,7 +40,7 @@ type Options struct {
 	Qsub, Qstat, Qdel string
 	// Directives are more options of qsub, written as on the #PBS lines of a job script: "-q short
 	// -l walltime=1:00:00". The options that the launcher sets itself (-J, -N, -o, -j, -k, -S, -r)
-	// win over them. Options with which qsub prints no identifier or waits (-z, -I, -W block) are
+	// override them. Options with which qsub prints no identifier or waits (-z, -I, -W block) are
 	// refused, and -v with InsecureSecret.
 	Directives []string
 	// Init are shell lines that each job runs before its worker: "module load gdal". The worker is
@@ -51,7 +50,7 @@ type Options struct {
 	// are interpreted by the shell: "apptainer", "exec", "$HOME/image.sif".
 	Prefix, Suffix []string
 	// CPUs is the number of CPUs per worker (-l select=1:ncpus=CPUs), which is also its number of
-	// slots; 0: as Directives or the system says.
+	// slots; 0: that of Directives, or the system's default.
 	CPUs int
 	// MaxArray bounds the subjobs of a job array; 0: the server's limit (max_array_size).
 	MaxArray int

@@ -29,8 +29,8 @@ func (f *fleet) Cancel(ctx context.Context) (batch.Left, error) {
 			f.unsure = f.unfound < unfoundQueries
 		}
 	}
-	// Repeat qdel, since a busy server refuses it; the first time for all jobs, since ended ones
-	// may not have ended.
+	// The first qdel gets all jobs, since one that seems to have ended may still exist. qdel is
+	// repeated for the others, since a busy server may refuse it.
 	jobs := f.left()
 	if !f.deleted {
 		jobs = f.names()

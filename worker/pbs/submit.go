@@ -153,9 +153,9 @@ func lastID(out []byte) string {
 	return ""
 }
 
-// arguments returns qsub's arguments for n workers, which win over the user's directives. -C is for
-// PBS_DPREFIX, -f makes qsub leave no process behind, which would keep the environment, and -k n
-// overrides a site default that keeps output on the nodes.
+// arguments returns qsub's arguments for n workers, which override the user's directives. -C
+// overrides PBS_DPREFIX. -f keeps qsub from leaving a process behind, which would hold the
+// environment. -k n overrides a site default that keeps output on the nodes.
 func (f *fleet) arguments(n int) []string {
 	k, o := f.k, &f.o
 	args := []string{"-f", "-C", directivePrefix, "-N", jobName(o), "-S", "/bin/sh", "-j", "oe", "-k", "n"}

@@ -22,20 +22,20 @@ type fleet struct {
 
 	word    string // random, unique to this start
 	dir     string // for logs and the secret; "": none
-	ownDir  string // equal to directory if Stop removes it
+	ownDir  string // equal to dir if Cleanup removes it
 	secret  string // path of the secret file
 	env     []string
 	arrays  []array
 	cluster string
-	unsure  bool // there may be a job of which only the name is known
+	unsure  bool // a job may exist of which only the name is known
 
 	submitted time.Time
 	// The fields below belong to Query, and then to Cancel.
 	live   map[task]int // numbers of the workers that have not ended
 	missed map[task]bool
 	logged map[string]bool // reasons already logged
-	// cancelAgain is true while there may be a job that is not canceled, and unfound counts queries
-	// without a job of the fleet's name.
+	// cancelAgain is true while a job may not be canceled yet. unfound counts queries without a job
+	// of the fleet's name.
 	cancelAgain bool
 	unfound     int
 }
@@ -128,7 +128,7 @@ func (f *fleet) collectExited(ctx context.Context, rows map[task]row) []worker.E
 	return exits
 }
 
-// logPending logs each reason for which workers can't start, once.
+// logPending logs once each reason why workers can't start.
 func (f *fleet) logPending(rows map[task]row) {
 	reasons := map[string]int{}
 	for t := range f.live {
@@ -170,7 +170,7 @@ func (f *fleet) Cancel(ctx context.Context) (batch.Left, error) {
 	return batch.Running, errors.Join(canceled, err)
 }
 
-// remaining updates the workers that are left. again: there may be a job that is not cancelled.
+// remaining updates the workers that are left. again: a job may not be canceled yet.
 func (f *fleet) remaining(ctx context.Context) (again bool, err error) {
 	if jobs := f.left(); len(jobs) > 0 {
 		rows, err := f.queue(ctx, jobs...)

@@ -49,7 +49,7 @@ type Options struct {
 	// PATH.
 	Sbatch, Squeue, Scancel, Scontrol string
 	// Directives are more options of sbatch, written as on the #SBATCH lines of a job script:
-	// "-p short --time=1:00:00". As there, variables such as SBATCH_PARTITION win over them, and so
+	// "-p short --time=1:00:00". As there, variables such as SBATCH_PARTITION override them, and so
 	// do the options that the launcher sets itself (--array, --output, --export, ...). Options with
 	// which sbatch submits nothing or waits (--test-only, --wait, ...) are refused.
 	Directives []string
@@ -60,16 +60,16 @@ type Options struct {
 	// are interpreted by the shell: "apptainer", "exec", "$HOME/image.sif".
 	Prefix, Suffix []string
 	// CPUs is the number of CPUs per worker (--cpus-per-task), which is also its number of slots;
-	// 0: as Directives or the system says.
+	// 0: that of Directives, or the system's default.
 	CPUs int
 	// MaxArray bounds the tasks of a job array; 0: the system's limit (MaxArraySize).
 	MaxArray int
 	// Throttle bounds how many workers of one start run at once; 0: all. It is divided among the
 	// arrays if there are several.
 	Throttle int
-	// Directory is an existing directory that nodes can reach at the same path, for runs without
-	// one of their own (worker.StartOptions.Dir). A directory within it holds the secret and the
-	// logs while the workers live. If both are "", workers leave no logs.
+	// Dir is an existing directory that nodes can reach at the same path, for runs without one of
+	// their own (worker.StartOptions.Dir). A directory within it holds the secret and the logs
+	// until the fleet is stopped. If both are "", workers leave no logs.
 	Dir string
 }
 
@@ -87,10 +87,10 @@ type times struct {
 	first, longest time.Duration // between queue queries
 	command        time.Duration // one run of a program
 	check          time.Duration // the controller's answer
-	answer         time.Duration // that a running sbatch gets to finish when the start is canceled
+	answer         time.Duration // for a running sbatch to finish after the start is canceled
 	// for a canceled start to return, and for a Stop whose ctx has ended
 	grace   time.Duration
-	pending time.Duration // after which it is logged why workers don't start
+	pending time.Duration // after which reasons of pending jobs are logged
 }
 
 func (t times) pace() batch.Pace { return batch.Pace{First: t.first, Longest: t.longest} }
@@ -147,7 +147,8 @@ func (k *Launcher) Check(ctx context.Context) error {
 	return err
 }
 
-// arrayLimit returns the largest array size. It always queries the controller first.
+// arrayLimit returns the largest array size. It queries the controller once, even if
+// Options.MaxArray is set.
 func (k *Launcher) arrayLimit(ctx context.Context) (int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -21,7 +21,7 @@ type array struct {
 }
 
 // Start submits the workers. On an error it cancels what was submitted. When ctx ends it returns
-// within 4 s, half of which a running sbatch gets to finish; the error names what could not be
+// within 4 s, of which a running sbatch has 2 s to finish; the error names what could not be
 // canceled in that time.
 func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
 	if err := errors.Join(k.validate(), validateStart(&o)); err != nil {
@@ -165,7 +165,7 @@ func jobNumber(out string) (id, cluster string, ok bool) {
 // jobName returns a name unique to this start: jobs whose number is unknown are canceled by it.
 func (f *fleet) jobName() string { return "leat-" + f.o.RunID + "-" + f.word }
 
-// arguments returns sbatch's arguments, which win over the user's directives in the script.
+// arguments returns sbatch's arguments, which override the user's directives in the script.
 func (f *fleet) arguments(n, throttle int) []string {
 	tasks := fmt.Sprintf("0-%d", n-1)
 	if throttle > 0 {

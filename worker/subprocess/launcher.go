@@ -11,14 +11,13 @@
 // input is empty. The lines of its standard output and error are passed on under its name, and the
 // last ones are reported with its exit.
 //
-// Each child has its own process group. The terminal's ^C does not reach it: this process stops its
-// children in order. When a worker ends for any reason, its whole group is killed. When this
-// process dies, even by SIGKILL, its workers end too: on Linux by a death signal, elsewhere because
-// their connections close.
+// Each child has its own process group, so the terminal's ^C does not reach it. When a worker ends
+// for any reason, its whole group is killed. When this process dies, even by SIGKILL, its workers
+// end too: on Linux by a death signal, elsewhere because their connections close.
 //
-// Two things are not promised. A process that leaves its worker's group (setsid) is not killed. And
-// if this process is killed by SIGKILL, processes started by workers are not: they have to notice
-// the end of their standard input.
+// Two things are not promised. A process that leaves its worker's group (setsid) is not killed. If
+// this process is killed by SIGKILL, processes started by workers are not killed: they have to end
+// by themselves, for example when their standard input ends.
 package subprocess
 
 import (

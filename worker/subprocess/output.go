@@ -38,7 +38,7 @@ type output struct {
 	cut  bool       // there was more before
 }
 
-// newOutput reads from until its end and closes it.
+// newOutput starts a goroutine that reads from to its end and closes it.
 func newOutput(from *os.File, pass func(line string)) *output {
 	o := &output{from: from, pass: pass, passed: make(chan struct{})}
 	go func() {
@@ -59,7 +59,7 @@ func newOutput(from *os.File, pass func(line string)) *output {
 // when they do.
 func (o *output) await() {
 	_ = o.from.SetReadDeadline(time.Now().Add(outputWait))
-	// Give up only after three looks at the same line, because the machine may have been paused
+	// Give up only if three checks in a row find the same line: the machine may have been paused
 	// during one of them.
 	for same, line := 0, int64(0); same < 3; {
 		t := time.NewTimer(outputWait)

@@ -54,7 +54,7 @@ func (l *activeTimer) stop() bool {
 	return before
 }
 
-// within is context.WithTimeout with an activeTimer.
+// within works like context.WithTimeout, with an activeTimer.
 func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	l := newActiveTimer(d, func() { cancel(context.DeadlineExceeded) })

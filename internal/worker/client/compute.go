@@ -233,7 +233,7 @@ func errorTexts(err error) (message, stack, code string) {
 }
 
 // call calls a function of the handler and turns a panic into an error. If the function ends its
-// goroutine, which can't be stopped, call does not return and passes an error to goexit instead.
+// goroutine (runtime.Goexit), call does not return and passes an error to goexit instead.
 func call(f func() error, goexit func(error)) (err error) {
 	ended := true
 	defer func() {
@@ -251,8 +251,8 @@ func call(f func() error, goexit func(error)) (err error) {
 
 var errGoexit = errors.New("the function ended its goroutine (runtime.Goexit)")
 
-// recoverError turns a panic into an error. An error with a code is what a handler panics with
-// while its goroutine ends, and keeps its text.
+// recoverError turns a panic into an error. An error with a code keeps its text: a handler may
+// panic with one while its goroutine ends.
 func recoverError(err *error) {
 	p := recover()
 	if p == nil {

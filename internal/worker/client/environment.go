@@ -21,7 +21,7 @@ func isWorkerVariable(name string) bool {
 
 // Environment is the configuration of a worker process, set by its launcher.
 type Environment struct {
-	// Name and Kind are the worker's and its launcher's: "slurm-3" and "slurm".
+	// Name is the name of the worker, and Kind that of its launcher: "slurm-3" and "slurm".
 	Name, Kind string
 	// Slots is the number of blocks computed at once; 0: the number of usable cores.
 	Slots int
@@ -35,10 +35,10 @@ type Environment struct {
 // String names the worker and nothing secret.
 func (e *Environment) String() string { return "worker " + e.Name }
 
-// FromEnvironment reads the variables above and unsets all variables LEAT_WORKER and LEAT_WORKER_*,
-// so that no child process inherits a secret. It returns nil, nil if none is set: the process is no
-// worker. fetch maps each store that EnvSecret may name to a function that returns the text of a
-// secret, with ctx as its context.
+// FromEnvironment reads the variables of a worker (worker.EnvEndpoint and the others). It unsets
+// LEAT_WORKER and all LEAT_WORKER_* variables, so that no child process inherits a secret. It
+// returns nil, nil if none is set: the process is no worker. fetch maps each store that EnvSecret
+// may name to a function that returns the text of a secret, with ctx as its context.
 func FromEnvironment(ctx context.Context,
 	fetch map[string]func(ctx context.Context, name string) (string, error)) (*Environment, error) {
 	set := map[string]string{}
@@ -210,5 +210,6 @@ func inherit(list string) (conns []net.Conn, err error) {
 	return conns, nil
 }
 
-// cores returns the number of cores that this process may use, by affinity and control group.
+// cores returns the number of cores that this process may use, by GOMAXPROCS, affinity and control
+// group.
 func cores() int { return runtime.GOMAXPROCS(0) }

@@ -1,7 +1,7 @@
 package client
 
-// Coder is implemented by errors with a code by which the run recognizes them: the worker sends it
-// with a Failure.
+// Coder is implemented by errors with a code. The worker sends the code with the error, and the run
+// recognizes the error by it.
 type Coder interface{ Code() string }
 
 // StackError is an error with a stack trace.

@@ -57,7 +57,7 @@ func ended(end string) error {
 	return nil
 }
 
-// lease asks once for as many blocks as the worker has space for.
+// lease requests once as many blocks as the worker may still hold.
 func (w *work) lease(ctx context.Context) error {
 	w.mu.Lock()
 	m := protocol.LeaseRequest{Worker: w.number, Want: w.limit - len(w.held), Wait: w.times.Poll.Milliseconds(),
@@ -193,7 +193,7 @@ func (w *work) loop(once func(context.Context) error, vital bool) {
 			callCtx, end = w.heartbeatContext(vital)
 			pause = firstPause
 			continue
-		case vital && errors.Is(err, errDone) && w.owesValue(): // alive until the run has the value
+		case vital && errors.Is(err, errDone) && w.owesValue(): // beat until the run has the value
 			w.stop(errDone)
 			last = nil
 			end()

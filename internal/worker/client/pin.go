@@ -8,7 +8,8 @@ import (
 	"leat/internal/worker/protocol"
 )
 
-// errPin means that a server has another key than the endpoint names; nothing was sent to it.
+// ErrWrongKey means that a server has another key than the endpoint's pin specifies. Nothing was
+// sent to it after the handshake.
 var ErrWrongKey = errors.New("the server's key differs from the endpoint's pin")
 
 // clientConfig returns a TLS configuration that accepts only a server with the pinned key.

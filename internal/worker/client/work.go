@@ -24,7 +24,7 @@ type Lease struct {
 	Payload json.RawMessage // from Coordinator.Offer
 }
 
-// JoinInfo is what a worker learns when it joins.
+// JoinInfo holds what the coordinator sends to a worker that joins.
 type JoinInfo struct {
 	Worker  string // its name
 	Workers int    // expected number of workers of the run
@@ -47,13 +47,13 @@ type Handler interface {
 	// Discard releases what Read returned without an error when Compute will not be called with it.
 	// It may be called concurrently with all methods except Close.
 	Discard(read any)
-	// Notify receives a changed note (Options.Note) before the blocks leased after the change are
-	// read. One call at a time.
+	// Notify receives a changed note (coordinator.Options.Note) before the blocks leased after the
+	// change are read. One call at a time.
 	Notify(note json.RawMessage)
 	// Close is called after all other methods have returned. Its error or panic fails the run if
-	// the run still waits for it: after the last block, at most Times.ShutdownGrace, or as long as
-	// it takes if JoinInfo.MaxValue is above 0. Then the run takes the value of the blocks that
-	// were computed, unless there are none; otherwise value is ignored.
+	// the run still waits for the worker: after the last block at most Times.ShutdownGrace, or
+	// without a limit for a value. The value is that of all blocks that the worker has computed. It
+	// is ignored if there are none or JoinInfo.MaxValue is 0.
 	Close() (value []byte, err error)
 }
 
@@ -130,7 +130,7 @@ func Work(ctx context.Context, o Options) (err error) {
 	w.ctx, w.stop = context.WithCancelCause(w.connCtx)
 	defer w.stop(nil)
 	defer cancelLinks()
-	// Connections outlive ctx: the worker reports by them that it leaves.
+	// Connections outlive ctx: over them the worker reports that it leaves.
 	defer context.AfterFunc(ctx, func() { w.stop(context.Cause(ctx)) })()
 	var endLife context.CancelCauseFunc
 	w.handlerCtx, endLife = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -363,8 +363,8 @@ func (w *work) conn(d *dialer, inherited net.Conn) *conn {
 	return l
 }
 
-// join sends the join message over the heartbeat connection, which the worker thus has before it
-// needs it, and stores the answer.
+// join sends the join message over the heartbeat connection, so that heartbeats never wait for a
+// new connection, and stores the answer.
 func (w *work) join(ctx context.Context) error {
 	e := w.o.Environment
 	host, _ := os.Hostname()
@@ -405,8 +405,8 @@ func (w *work) join(ctx context.Context) error {
 	return nil
 }
 
-// joinsPerSecond is how many workers that start together connect per second, and spreadWorkers over
-// how many of them connecting is spread: a replacement, whose number is large, must not wait long.
+// joinsPerSecond is how many workers that start together connect per second. The delays repeat
+// after spreadWorkers workers, so that a replacement, whose number is large, does not wait long.
 const (
 	joinsPerSecond = 200
 	spreadWorkers  = 1000

@@ -51,7 +51,7 @@ type Options struct {
 	// note of more than 1 MiB ends the run.
 	Note func() json.RawMessage
 	// Build is the build that workers must have; their architecture must be this program's
-	// GOOS/GOARCH. Mixed allows others.
+	// GOOS/GOARCH. AllowMixedBuilds accepts others.
 	Build            string
 	AllowMixedBuilds bool
 	// Workers is the number of workers that are expected to join.
@@ -64,8 +64,8 @@ type Options struct {
 	// NoCopies prevents leasing a block to a second worker while the first one holds it.
 	NoCopies bool
 	// Reissues is how often a block is leased again after its worker was lost; 0: 3 times,
-	// negative: never. The last time its worker holds no other block, so that the block named by
-	// LostError is the cause. (If a copy of it was lost too, it may be leased once more.)
+	// negative: never. The last time its worker holds no other block, so that LostError names the
+	// block that caused the loss. If a copy of the block was lost too, it may be leased once more.
 	Reissues int
 	// MaxUnauthenticated bounds the open connections that have not sent the token; 0: 512, or fewer
 	// if the limit of open files is low. Further connections wait.
@@ -97,8 +97,8 @@ type Coordinator struct {
 	gate   *gate
 	memory *semaphore.Weighted
 	pairs  *pairListener
-	https  *http.Server // by TLS
-	local  *http.Server // over TLS
+	https  *http.Server // over TLS
+	local  *http.Server // over inherited connections
 	work   sync.WaitGroup
 	pool   sync.Pool
 	held   atomic.Int64 // bytes of bodies in memory
@@ -113,7 +113,7 @@ type Coordinator struct {
 
 	mu         sync.Mutex
 	schedule   *schedule
-	collecting bool // all blocks are done, and workers are to leave with their values
+	collecting bool // all blocks are done, and workers should leave with their values
 	values     values
 	payloads   map[int]json.RawMessage
 	accepting  map[int]chan struct{} // of claimed blocks; closed when they are done
@@ -241,10 +241,11 @@ func (c *Coordinator) Offer(block int, payload json.RawMessage) {
 	}
 }
 
-// Wait returns nil when all blocks are done and their values have arrived, a *Failure that a worker
-// reported, a *LostError, an error of Accept, or the cause of ctx. Errors after the first one are
-// in a *RunError around it. The run has ended when Wait returns, but workers are still to be
-// stopped and the coordinator to be closed. Barrier counts from the first call.
+// Wait waits for the end of the run. It returns nil when all blocks are done and their values have
+// arrived. Otherwise it returns the error that ended the run, such as a *worker.Failure that a
+// worker reported, a *worker.LostError, an error of Accept, or the cause of ctx. If there are later
+// errors, it returns a *worker.RunError with all of them. The caller then stops the workers and
+// closes the coordinator. Barrier counts from the first call.
 func (c *Coordinator) Wait(ctx context.Context) error {
 	c.mu.Lock()
 	if c.o.Barrier > 0 && c.barrier.IsZero() {
@@ -337,7 +338,7 @@ func (c *Coordinator) Close() error {
 	for _, l := range listen {
 		_ = l.Close()
 	}
-	// let answers in progress be sent, most of which report the end
+	// Wait for answers in progress, most of which report the end.
 	ctx, cancel := context.WithTimeout(context.Background(), c.times.ShutdownGrace/2)
 	defer cancel()
 	var servers sync.WaitGroup
@@ -351,7 +352,7 @@ func (c *Coordinator) Close() error {
 	servers.Wait()
 	_ = c.pairs.Close()
 	c.work.Wait()
-	// connections accepted while the servers were closing
+	// Close connections that were accepted while the servers were closing.
 	_ = c.local.Close()
 	_ = c.https.Close()
 	c.mu.Lock()
@@ -404,7 +405,7 @@ func (c *Coordinator) Status() worker.Status {
 	return s
 }
 
-// endName returns the name by which messages report the end.
+// endName returns the name of the end in messages: protocol.EndDone or EndFailed.
 func (c *Coordinator) endName() string {
 	if c.cause != nil {
 		return protocol.EndFailed

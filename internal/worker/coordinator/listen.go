@@ -55,7 +55,7 @@ func (c *Coordinator) listenerEnded(l net.Listener, err error) {
 	}
 }
 
-// reachable returns the addresses by which others may reach a listener.
+// reachable returns the addresses at which other machines may reach a listener.
 func reachable(a net.Addr) ([]string, error) {
 	host, port, err := net.SplitHostPort(a.String())
 	if err != nil {

@@ -26,7 +26,7 @@ type member struct {
 	done                   int
 	bytes                  int64
 	poll                   chan struct{} // closed when a newer poll replaces the current one
-	turn                   chan struct{} // where its poll waits
+	turn                   chan struct{} // wakes its waiting poll
 	push                   chan struct{} // wakes a waiting heartbeat that has something to report
 }
 
@@ -52,8 +52,8 @@ type expected struct {
 // start is a group of workers that were started together.
 type start struct {
 	workers int
-	// unknownSince is when the launcher last knew the state of their jobs, and unknown why it does
-	// not now; zero: it does.
+	// unknown is the error of the last query of their jobs, nil if it succeeded. unknownSince is
+	// when queries began to fail.
 	unknownSince time.Time
 	unknown      error
 }
@@ -63,7 +63,7 @@ type failing struct {
 	err     *worker.LostError
 	workers []int // numbers of members
 	by      time.Time
-	final   bool // no other worker that joins can help
+	final   bool // a worker that joins can't prevent the end
 }
 
 // expect registers workers that are being started.
@@ -138,7 +138,7 @@ func (c *Coordinator) gone(x worker.Exit) (released []int) {
 				time.Now()).released...)
 		case worker.StateLeft:
 			m.state = worker.StateGone
-			x.Log = "" // of no use: it has reported everything
+			x.Log = "" // not needed: the worker has reported its errors
 		}
 	}
 	c.updateQuorum(time.Now())
@@ -459,7 +459,7 @@ func (c *Coordinator) watch() {
 		case <-tick.C:
 		}
 		now := time.Now()
-		// If this process was paused, the silence is not the workers' fault.
+		// While this process was paused, it could not receive heartbeats.
 		ownPause := now.Sub(last)
 		if ownPause < c.times.HeartbeatTimeout/4 || ownPause < 4*pause {
 			ownPause = 0
@@ -490,7 +490,7 @@ func (c *Coordinator) markSilent(now time.Time, excused time.Duration) (released
 		case now.Sub(m.heard) > c.times.HeartbeatTimeout:
 			released = append(released, c.markLost(m, fmt.Sprintf("it was silent for %v", c.times.HeartbeatTimeout),
 				now).released...)
-		// otherwise it may be waiting behind new connections
+		// With a full gate, its connection may wait behind new ones.
 		case m.conns == 0 && now.Sub(m.disconnectedAt) > c.times.Rejoin && !c.gate.isFull():
 			released = append(released, c.markLost(m, "its connection ended", now).released...)
 		}
@@ -522,8 +522,8 @@ func (p *polls) add() chan struct{} {
 	return ch
 }
 
-// newTurn returns a channel for a request that can't be given what others wait for; only wakeOne
-// wakes it.
+// newTurn returns a channel for a request whose worker can't get a block before one of its leases
+// ends; only wakeOne wakes it.
 func (p *polls) newTurn() chan struct{} { return make(chan struct{}, 1) }
 
 // wake wakes the n oldest requests.

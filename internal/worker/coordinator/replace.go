@@ -24,7 +24,7 @@ type replacements struct {
 	started []time.Time
 	count   int64
 	// exitedIdle counts the workers in a row that ended without having held a block. If all do,
-	// more workers are no help.
+	// more workers do not help.
 	exitedIdle int
 }
 
@@ -61,7 +61,7 @@ func (c *Coordinator) replaceable(now time.Time) int {
 	if !c.starting || c.o.OneBlockPerJob || c.ended || c.failing != nil || len(c.members) == 0 {
 		return 0
 	}
-	// Each member takes a block.
+	// More workers than remaining blocks would be idle.
 	useful := c.schedule.undone - c.schedule.claims - c.alive() - c.pending()
 	return max(0, min(c.replace.due, c.replace.left(now), useful))
 }

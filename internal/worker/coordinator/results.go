@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// bodyStep is how much of a body must arrive within Times.HeartbeatTimeout: 64 KiB in 10 s is
-// slower than any link that rasters are computed over, and too fast for a client that only holds
-// memory.
+// bodyStep is how much of a body must arrive within Times.HeartbeatTimeout. Any usable link
+// transfers 64 KiB in 10 s; a slower client would only occupy memory.
 const bodyStep = 64 << 10
 
 // handleResult receives the result of a block. It reserves memory before reading the body.
@@ -221,6 +220,6 @@ func (c *Coordinator) claimBlock(k *connection, h protocol.ResultHeader, n int64
 			c.members[l.worker].wakeHeartbeat()
 		}
 	}
-	c.polls.wakeOne(m.turn) // it has a slot for a copy, or no lease and may get a block's last try
+	c.polls.wakeOne(m.turn) // a slot is free for a copy, or the worker may get a block's last try
 	return m, nil, nil
 }

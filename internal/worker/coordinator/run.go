@@ -16,7 +16,7 @@ import (
 type RunOptions struct {
 	// Workers is the number of workers to start; with OneBlockPerJob, one for each block.
 	Workers int
-	// Command, Run, Directory and Endpoint are passed on in StartOptions.
+	// Command, Run (as RunID), Dir and Endpoint are passed on in worker.StartOptions.
 	Command  []string
 	Run      string
 	Dir      string
@@ -34,13 +34,13 @@ type RunOptions struct {
 const defaultStopWithin = 5 * time.Second
 
 // Run starts workers, waits for the end of the run, and stops the workers, also when ctx ends.
-// After the last block it waits for the values of workers (Options.MaxValue) without a limit, and
-// for the other workers to close and leave at most Times.ShutdownGrace and half of StopWithin. It
-// returns the error of Coordinator.Wait, or the *Failure of a worker that could not close in that
-// time. Errors of starting and stopping follow in order, or are a *StopError if all blocks are
-// done. The caller closes c. With OneBlockPerJob, Run starts another worker for each block whose
-// worker was lost; otherwise it replaces workers as RunOptions.Replace says. A run without workers
-// waits while some that were started may still join.
+// After the last block it waits for the values of workers (Options.MaxValue) without a time limit.
+// It waits for other workers to close and leave for the shorter of Times.ShutdownGrace and half of
+// StopWithin. It returns the error of Coordinator.Wait, or the *worker.Failure of a worker whose
+// handler failed to close in that time. Errors of starting and stopping follow in order, or are a
+// *worker.StopError if all blocks are done. The caller closes c. With OneBlockPerJob, Run starts
+// another worker for each block whose worker was lost; otherwise it replaces workers according to
+// RunOptions.Replace. A run without workers waits while some that were started may still join.
 func Run(ctx context.Context, c *Coordinator, kind worker.Launcher, o RunOptions) error {
 	if err := o.check(c, kind); err != nil {
 		return err
@@ -73,12 +73,12 @@ func Run(ctx context.Context, c *Coordinator, kind worker.Launcher, o RunOptions
 	more.Go(func() { r.startMore(ctx, done) })
 	err := c.Wait(ctx)
 	close(done)
-	cancel(errors.New("the run has ended")) // of a Start in progress
+	cancel(errors.New("the run has ended")) // ends a Start in progress
 	more.Wait()
 	if err == nil {
 		c.waitForLeaves(min(c.times.ShutdownGrace, o.StopWithin/2))
 	}
-	return r.stop(c.result()) // with errors since
+	return r.stop(c.result()) // includes errors after Wait
 }
 
 func (o *RunOptions) check(c *Coordinator, kind worker.Launcher) error {
@@ -118,7 +118,7 @@ type run struct {
 	lateErr error // of a start that the end of the run interrupted
 }
 
-// start starts n workers that the run needs.
+// start starts n workers. If that fails, the run fails.
 func (r *run) start(ctx context.Context, n int) error {
 	var failed error
 	fail := func(err error) error {
@@ -182,8 +182,7 @@ func (r *run) startMore(ctx context.Context, done <-chan struct{}) {
 		} else if n, st := r.c.takeReplacements(r.kind.Name(), r.next, time.Now()); n > 0 {
 			first := r.next
 			if err = r.launch(ctx, n, st, nil); err != nil && ctx.Err() == nil {
-				// The other workers continue. Starting is tried again after a pause, or when none
-				// is left.
+				// The other workers continue. After a pause the replacements are tried again.
 				r.o.Logger.Warn("replacing lost workers failed", "workers", n, "error", err)
 				for i := first; i < first+n; i++ {
 					r.c.Exited(worker.Exit{Name: worker.WorkerName(r.kind.Name(), i),

@@ -28,7 +28,7 @@ type schedule struct {
 	lastTry    queue
 	again      queue     // other blocks of lost workers: leased before new blocks
 	offered    queue     // blocks that were offered
-	soleLeases leaseHeap // leases whose block nobody else holds
+	soleLeases leaseHeap // leases whose block no other worker holds
 	lastID     uint64    // of leases
 	onDemand   bool
 	copies     bool
@@ -310,7 +310,7 @@ func (s *schedule) accepted(block int) (released bool) {
 	return b.holders[0] == nil
 }
 
-// returnLease ends a lease without a result and without blaming the block.
+// returnLease ends a lease without a result. It does not count as a loss of the block.
 func (s *schedule) returnLease(l *lease) (released bool) {
 	other := s.removeLease(l)
 	b := &s.blocks[l.block]
@@ -330,7 +330,7 @@ func (s *schedule) isSuspect(block int) bool {
 	return n > 0 && n >= s.reissues
 }
 
-// requeue makes a block ready that nobody holds any more.
+// requeue makes a block ready that no worker holds any more.
 func (s *schedule) requeue(block int) {
 	s.blocks[block].phase = ready
 	s.held--
@@ -385,7 +385,7 @@ func (s *schedule) drop(worker int, ids []uint64) (released []int, ended int) {
 // loss is the effect of a worker's end.
 type loss struct {
 	released []int
-	again    []int // blocks to be leased again
+	again    []int // blocks that are ready again
 	// Blocks that were lost too often, oldest lease first; more than one only without reissues.
 	tooOften []int
 	maxLost  int // the largest number of workers lost with one of its blocks

@@ -57,7 +57,7 @@ func (c *Coordinator) serve(w http.ResponseWriter, r *http.Request) {
 	if no != nil {
 		w.WriteHeader(no.status)
 	}
-	_, _ = w.Write(b) // a missing worker is noticed by its silence
+	_, _ = w.Write(b) // a lost worker is detected by its silence
 }
 
 func (c *Coordinator) dispatch(w http.ResponseWriter, r *http.Request, k *connection) (any, *refused) {
@@ -303,7 +303,7 @@ func (c *Coordinator) resumePoll(p *poll, gone bool) (again bool, no *refused) {
 	if p.m.turn == p.turn {
 		p.m.turn = nil
 	}
-	if gone && p.m.poll == p.replaced { // the blocks would be lost
+	if gone && p.m.poll == p.replaced { // the worker would not receive the blocks
 		close(p.replaced)
 		p.m.poll = nil
 	}

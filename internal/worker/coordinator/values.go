@@ -18,14 +18,14 @@ type Value struct {
 	Body       []byte
 }
 
-// values are the values of workers that have left. Coordinator.mu guards it.
+// values holds the values of workers that have left. Coordinator.mu guards it.
 type values struct {
 	of    map[int][]byte // by number of the member
 	bytes int64
 }
 
-// Values returns the values of all workers with accepted blocks, by the number of the worker. It is
-// for a run that Wait has returned nil for; the caller owns them.
+// Values returns the values of all workers with accepted blocks, in the order of worker numbers.
+// Call it after Wait has returned nil. The caller owns the values.
 func (c *Coordinator) Values() (list []Value) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,8 +40,7 @@ func (c *Coordinator) Values() (list []Value) {
 // blocksOver reports whether workers should leave: the run has ended, or waits for their values.
 func (c *Coordinator) blocksOver() bool { return c.ended || c.collecting }
 
-// finish ends the run after its last block, or makes the workers leave with the values that they
-// owe.
+// finish ends the run after its last block, or lets the workers leave with their values first.
 func (c *Coordinator) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +105,7 @@ func (c *Coordinator) takeValue(m *member, q *protocol.Leave) {
 // ErrValuesSize means that the values of all workers together exceed Options.MaxValues.
 var ErrValuesSize = errors.New("the values of workers are too large together")
 
-// valueLost fails the run if a lost worker owes its value.
+// valueLost fails the run if a worker was lost before its value arrived.
 func (c *Coordinator) valueLost(m *member, why string, now time.Time) {
 	if c.ended || !c.owes(m) || c.failing != nil && (c.failing.final || c.failing.err.Block >= 0) {
 		return

@@ -17,7 +17,6 @@ const (
 )
 
 // CheckEndpoint returns an error if a worker could not use an endpoint. The error omits the token.
-// token.
 func CheckEndpoint(addresses []string, pin, token string) error {
 	if n := len(addresses); n < 1 || n > MaxAddresses {
 		return fmt.Errorf("endpoint has %d addresses, expected 1 to %d", n, MaxAddresses)

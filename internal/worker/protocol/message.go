@@ -15,6 +15,7 @@ import (
 // Version is the version of the protocol that docs/format/worker.md describes.
 const Version = 1
 
+// Paths of the messages.
 const (
 	PathJoin      = "/v1/join"
 	PathLease     = "/v1/lease"
@@ -42,7 +43,7 @@ const (
 	MaxCode    = 64
 	MaxCores   = 1 << 16
 	MaxJob     = 256 << 20 // of the job description
-	// answers to lease: payloads below two of the largest, and a note
+	// MaxAnswer covers an answer to lease: payloads of less than twice MaxPayload, and a note.
 	MaxAnswer  = 32 << 20
 	MaxPayload = 8 << 20 // of a block
 	MaxNote    = 1 << 20
@@ -57,6 +58,7 @@ const (
 	MaxName        = 64
 )
 
+// Castagnoli is the table for checksums of results.
 var Castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // VersionError is the error for a worker with another protocol version.
@@ -73,13 +75,14 @@ func (m *Heartbeat) preset()    { m.Worker = -1 }
 func (m *ErrorReport) preset()  { m.Worker, m.Block = -1, -2 }
 func (m *Leave) preset()        { m.Worker = -1 }
 
-// clean makes texts of the other side safe to show.
+// clean replaces control characters in texts from the other side.
 func (m *ErrorReport) clean() { m.Message, m.Stack = Sanitize(m.Message), Sanitize(m.Stack) }
 func (m *Leave) clean()       { m.Message, m.Stack = Sanitize(m.Message), Sanitize(m.Stack) }
 func (m *Refusal) clean() {
 	m.Error, m.Code = Truncate(Sanitize(m.Error), MaxText), Truncate(Sanitize(m.Code), MaxCode)
 }
 
+// Join asks to join a run.
 type Join struct {
 	Protocol int    `json:"protocol"`
 	Name     string `json:"name"`
@@ -116,6 +119,7 @@ func (m *Join) Check() error {
 	return nil
 }
 
+// JoinAnswer is the answer to Join.
 type JoinAnswer struct {
 	Worker    int             `json:"worker"`
 	Workers   int             `json:"workers"`
@@ -151,6 +155,7 @@ func (m *JoinAnswer) Check() error {
 	return nil
 }
 
+// LeaseRequest asks for blocks and lists the leases that the worker holds.
 type LeaseRequest struct {
 	Worker int      `json:"worker"`
 	Want   int      `json:"want"`
@@ -175,6 +180,7 @@ func (m *LeaseRequest) Check() error {
 	return nil
 }
 
+// LeaseAnswer is the answer to LeaseRequest.
 type LeaseAnswer struct {
 	Leases []Grant         `json:"leases,omitempty"`
 	Noted  uint64          `json:"noted,omitempty"`
@@ -182,6 +188,7 @@ type LeaseAnswer struct {
 	End    string          `json:"end,omitempty"`
 }
 
+// Grant is a lease in a LeaseAnswer.
 type Grant struct {
 	Lease   uint64          `json:"lease"`
 	Block   int             `json:"block"`
@@ -200,7 +207,7 @@ func (m *LeaseAnswer) Check() error {
 	return checkEnd(m.End)
 }
 
-// How a run has ended.
+// Values of End in answers: how a run has ended.
 const (
 	EndDone   = "done"
 	EndFailed = "failed"
@@ -214,6 +221,7 @@ func checkEnd(end string) error {
 	return errors.New(`end is neither "done" nor "failed"`)
 }
 
+// Heartbeat reports that the worker is alive.
 type Heartbeat struct {
 	Worker  int      `json:"worker"`
 	Wait    int64    `json:"wait_ms"`
@@ -233,6 +241,7 @@ func (m *Heartbeat) Check() error {
 	return nil
 }
 
+// HeartbeatAnswer is the answer to Heartbeat.
 type HeartbeatAnswer struct {
 	Superseded []uint64        `json:"superseded,omitempty"`
 	Noted      uint64          `json:"noted,omitempty"`
@@ -247,6 +256,7 @@ func (m *HeartbeatAnswer) Check() error {
 	return checkEnd(m.End)
 }
 
+// ErrorReport reports an error that ends the run.
 type ErrorReport struct {
 	Worker  int    `json:"worker"`
 	Lease   uint64 `json:"lease"` // 0: the worker itself can't continue
@@ -272,14 +282,15 @@ func (m *ErrorReport) Check() error {
 	return nil
 }
 
+// Leave reports that the worker leaves.
 type Leave struct {
 	Worker int `json:"worker"`
 	// Error of closing the handler; "": none.
 	Message string `json:"message,omitempty"`
 	Stack   string `json:"stack,omitempty"`
 	Code    string `json:"code,omitempty"`
-	// Blocks is the number of blocks that Value is of: those that the worker has begun to compute.
-	// 0: there is no value.
+	// Blocks is the number of blocks in Value: those that the worker has begun to compute. 0: there
+	// is no value.
 	Blocks int    `json:"blocks,omitempty"`
 	Value  []byte `json:"value,omitempty"`
 }
@@ -333,6 +344,7 @@ func Encode(m any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
+// Message is a pointer to a message of type T.
 type Message[T any] interface {
 	*T
 	Check() error
@@ -383,6 +395,7 @@ type ResultHeader struct {
 	Checksum uint32
 }
 
+// ParseResultHeader parses the header fields of a result.
 func ParseResultHeader(h http.Header) (r ResultHeader, err error) {
 	number := func(name string, base, bits int) (n uint64) {
 		v := h[name]

@@ -41,6 +41,7 @@ var defaultTimes = Times{
 	ShutdownGrace:       time.Second,
 }
 
+// OrDefaults returns t with the default for each field that is not positive.
 func (t Times) OrDefaults() Times {
 	d := defaultTimes
 	for _, p := range []struct{ to, from *time.Duration }{

@@ -10,17 +10,17 @@ import (
 	"leat/worker"
 )
 
-// System is the jobs of one fleet in a batch system: what differs between systems. Query is called
-// until Stop begins, and Cancel from then on; calls do not overlap.
+// System handles the jobs of one fleet. Its methods are what differs between batch systems. Query
+// is called until Stop begins, and Cancel from then on; calls do not overlap.
 type System interface {
 	// Jobs names the jobs for messages: "job 17".
 	Jobs() string
 	// Query returns the workers that have ended since the last query and how many are left.
 	Query(ctx context.Context) (ended []worker.Exit, left int, err error)
-	// Cancel asks the system to end the jobs, where that was not done or may have failed, and
-	// returns what is left. It is called until nothing is left and its error is nil.
+	// Cancel makes the system end the jobs, unless that has succeeded before, and returns what is
+	// left. It is called until nothing is left and its error is nil.
 	Cancel(ctx context.Context) (Left, error)
-	// Commands returns the lines of shell with which a user ends what is left: "scancel 17".
+	// Commands returns the shell lines that end what is left: "scancel 17".
 	Commands() []string
 	// Cleanup removes files of the fleet, and is called at the end of Stop.
 	Cleanup() error
@@ -31,7 +31,7 @@ type Left int
 
 const (
 	Nothing Left = iota
-	Ending       // the system has accepted to end all jobs, or they have ended but for its own work
+	Ending       // the system has accepted to end all jobs, or all workers have ended
 	Running      // jobs that may not end
 )
 

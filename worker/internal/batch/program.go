@@ -27,7 +27,7 @@ type Answer struct {
 	Stdout []byte
 	Stderr string
 	Err    error // names the program and quotes its output; nil: exit status 0
-	// the program was killed before it finished: whether the system did what was asked is unknown
+	// the program was killed before it finished: the system may have executed the request
 	Lost bool
 }
 

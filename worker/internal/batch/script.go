@@ -17,8 +17,8 @@ type Script struct {
 	Init, Prefix, Suffix []string
 }
 
-// Validate returns an error that names all lines and words that would break the script, and all
-// directives of which refused returns a reason. It is called with each word.
+// Validate returns an error that names all lines that would break the script, and all words of
+// directives that are refused. refused returns the reason, or "" for an allowed word.
 func (s *Script) Validate(refused func(word string) string) error {
 	var errs []error
 	for _, p := range []struct {
@@ -87,7 +87,7 @@ func ValidateStart(o *worker.StartOptions) error {
 const runIDBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-"
 
 // WriteSecret writes the endpoint's text to a new file of mode 0600 in a directory and returns its
-// path. Each start has its own, since others may start meanwhile.
+// path. Each start has its own file, since a run may have several.
 func WriteSecret(dir, kind string, text []byte) (path string, err error) {
 	f, err := os.CreateTemp(dir, kind+"-*.endpoint")
 	if err != nil {
@@ -100,7 +100,7 @@ func WriteSecret(dir, kind string, text []byte) (path string, err error) {
 	return f.Name(), nil
 }
 
-// RemoveSecret removes what WriteSecret has written; "": nothing.
+// RemoveSecret removes a file that WriteSecret has written. It does nothing if path is "".
 func RemoveSecret(path string) error {
 	if path == "" {
 		return nil
