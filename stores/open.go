@@ -148,7 +148,7 @@ func (s *sidecars) start(suffix string, instead bool) *sidecar {
 		if c.err == nil && !plausible(c.r, suffix) {
 			c.r, c.err = nil, errors.Join(fs.ErrNotExist, c.r.Close())
 		}
-		if errors.Is(c.err, fs.ErrPermission) { // without permission to list, stores also deny access to a missing object
+		if errors.Is(c.err, fs.ErrPermission) { // some stores deny access to missing objects
 			s.o.s.warnRefused(c.err)
 			c.err = fs.ErrNotExist
 		}
