@@ -18,8 +18,8 @@ type Options struct {
 	Endpoint  string       // URL of a server that speaks a provider's protocol, instead of the provider's own
 	Region    string       // s3 only
 	Anonymous bool         // use no credentials
-	Retry     Retry        // for Upload, List and other Bucket methods that make several attempts
-	Client    *http.Client // for http(s); nil: a client without an overall timeout
+	Retry     Retry        // for Upload and List; other methods of a Bucket make one attempt
+	Client    *http.Client // sends the requests; nil: a client without an overall timeout
 	Drivers   map[string]Opener
 }
 
@@ -36,8 +36,8 @@ type Bucket struct {
 }
 
 // Open opens a bucket by its URL: http://HOST, https://HOST, file:///DIRECTORY, and the schemes of
-// Options.Drivers, such as s3://BUCKET. A path after the bucket prefixes all names. Open sends no
-// request to the bucket. The caller closes it.
+// Options.Drivers, such as s3://BUCKET. A path after the bucket is a prefix of all names. Open also
+// opens a directory by its path. It sends no request to the bucket. The caller closes the Bucket.
 func Open(ctx context.Context, bucketURL string, o *Options) (*Bucket, error) {
 	if o == nil {
 		o = &Options{}
@@ -98,7 +98,7 @@ func newBucket[S Source](src S, err error) (*Bucket, error) {
 	return &Bucket{src: src, pace: newPace()}, nil
 }
 
-// sharedPace is the method by which paceOf finds the pace, also of a type that embeds a Bucket.
+// sharedPace returns the pace for paceOf, also through a type that embeds a Bucket.
 func (b *Bucket) sharedPace() *pace { return b.pace }
 
 func withSlash(prefix string) string {
@@ -126,7 +126,7 @@ func (b *Bucket) Read(ctx context.Context, name string, offset, length int64, ma
 	return i, body, err
 }
 
-// List implements Lister; a store that can't list its objects gives errors.ErrUnsupported.
+// List implements Lister. The error is errors.ErrUnsupported if the store can't list its objects.
 func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	l, ok := b.src.(Lister)
 	if !ok {
@@ -146,8 +146,8 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 	}
 }
 
-// Upload implements Uploader; a store that can't be written to gives errors.ErrUnsupported. With
-// IfAbsent, failing to look the name up is an error too.
+// Upload implements Uploader. The error is errors.ErrUnsupported if the store can't be written to.
+// With IfAbsent, Upload looks the name up first and fails if it can't.
 func (b *Bucket) Upload(ctx context.Context, name string, r io.ReaderAt, size int64, o UploadOptions) error {
 	u, ok := b.src.(Uploader)
 	if !ok {
@@ -180,7 +180,7 @@ func (b *Bucket) Close() error {
 }
 
 // SameVersion reports whether two Infos may describe one version of an object. It compares sizes
-// and entity tags, or else modification times, and takes a missing value as equal.
+// and entity tags, or else modification times. A missing value equals any other.
 func SameVersion(a, b Info) bool {
 	if a.Size >= 0 && b.Size >= 0 && a.Size != b.Size {
 		return false

@@ -1,13 +1,13 @@
-// Package objstore reads objects by URL: files, http and https, and, with the drivers of the
-// package objstore/cloud, s3, gs and azblob.
+// Package objstore reads objects by URL, and lists and uploads them where the store can. It has
+// drivers for file, http and https; package objstore/cloud has those for s3, gs and azblob.
 //
-// [Open] returns a [Bucket], which reads objects by name. A [Source] makes single attempts; [Retry]
-// repeats them and resumes an interrupted body, always with the same version of the object. Bytes
+// [Open] returns a [Bucket], which reads objects by name. A [Source] makes single attempts. [Retry]
+// repeats them and resumes an interrupted body, and never mixes two versions of an object. Bytes
 // are returned as the store holds them: compressed objects stay compressed.
 //
-// Most errors are [*Error]: they name the object without secrets and say what the store answered
-// and what to check.
+// Most errors are [*Error], which names the object without secrets and says what the store
+// answered.
 //
 // The package promises no more consistency than the store does: an object that is replaced while it
-// is read gives [ErrChanged] only where the store distinguishes versions.
+// is read causes [ErrChanged] only if the store distinguishes versions.
 package objstore

@@ -132,7 +132,8 @@ func (e *Error) Temporary() bool {
 	return temporary(e.Err)
 }
 
-// temporary reports whether another attempt may succeed after an error without a store's answer.
+// temporary reports whether another attempt may succeed after an error that is not a store's
+// answer.
 func temporary(err error) bool {
 	var dns *net.DNSError
 	var op *net.OpError

@@ -16,8 +16,8 @@ import (
 	"leat/internal/tempfile"
 )
 
-// files is a directory. gocloud's driver for directories escapes names and adds files of its own,
-// so it is not used.
+// files is a Source that reads and writes below a directory. gocloud's driver for directories
+// escapes names and adds files of its own, so leat does not use it.
 type files struct{ root string }
 
 func openFiles(directory string) (*files, error) {
@@ -122,7 +122,7 @@ type fileBody struct {
 
 func (b *fileBody) Read(p []byte) (int, error) {
 	if b.left == 0 {
-		// A file that was written to meanwhile may be half old, half new.
+		// If the file was written to during the read, old and new bytes may be mixed.
 		fi, err := b.f.Stat()
 		switch {
 		case err != nil:
@@ -150,7 +150,7 @@ func (b *fileBody) Close() error { return b.f.Close() }
 
 func (f *files) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		// Only the directory that can hold names with the prefix is walked.
+		// Walk only the directory that can contain names with the prefix.
 		dir, _ := filepath.Split(filepath.FromSlash(prefix))
 		if dir != "" && !filepath.IsLocal(filepath.Clean(dir)) {
 			yield(Info{}, fmt.Errorf("%q is outside the directory %s", prefix, f.root))

@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// fileTag returns no tag, and the modification time, by which the version is identified here.
+// fileTag returns no tag, and the modification time, which identifies the version here.
 func fileTag(fi fs.FileInfo) (string, time.Time) { return "", fi.ModTime() }

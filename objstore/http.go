@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// web is a host that is read over http or https.
+// web is a Source that reads from one host over http or https.
 type web struct {
 	scheme, host string
 	user         *url.Userinfo
@@ -56,8 +56,8 @@ func (w *web) follow(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// sameServer reports whether a redirect stays on the same server. A change from http to https at
-// the default ports does.
+// sameServer reports whether a redirect stays on the same server. A redirect from http to https
+// stays there if both use the default port.
 func sameServer(from, to *url.URL) bool {
 	usual := func(u *url.URL) bool {
 		p := u.Port()
@@ -67,7 +67,7 @@ func sameServer(from, to *url.URL) bool {
 		to.Hostname()) && (usual(from) && usual(to) || from.Port() == to.Port() && from.Scheme == to.Scheme)
 }
 
-// NewClient returns the client that Open uses where Options have none. Connecting has a timeout;
+// NewClient returns the client that Open uses if Options.Client is nil. Connecting has a timeout;
 // reading has none, since objects may be of any size. It obeys HTTP_PROXY and does not decompress.
 func NewClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
@@ -91,7 +91,7 @@ func (w *web) ID(name string) string { return redact(w.scheme+"://"+w.host+"/"+n
 // show returns the object's URL for errors.
 func (w *web) show(name string) string { return Redact(w.scheme + "://" + w.host + "/" + name) }
 
-// do sends a request. Without an error, the caller closes the response's body.
+// do sends a request. If it succeeds, the caller closes the response's body.
 func (w *web) do(ctx context.Context, op, method, name string, header map[string]string) (*http.Response, error) {
 	u, err := parse(w.scheme + "://" + w.host + "/" + name)
 	if err != nil {
@@ -160,7 +160,7 @@ func (w *web) info(name string, h http.Header) Info {
 }
 
 // weak reports whether another version may have the same tag and time: both depend on the server's
-// clock, and by the Date header the object had just changed. Without a Date it returns true.
+// clock, and the object had just changed according to the Date header, or there is no such header.
 func weak(i Info, h http.Header) bool {
 	if i.ModTime.IsZero() || i.ETag != "" && !clockTag(i) {
 		return false
@@ -296,7 +296,8 @@ func describeRange(offset, length int64) string {
 	return fmt.Sprintf("%d from byte %d", length, offset)
 }
 
-// whole returns the body of a response with the whole object, from a server without ranges.
+// whole returns the requested part of a response with the whole object, as servers without ranges
+// send it.
 func (w *web) whole(i *Info, resp *http.Response, offset, length int64) (io.ReadCloser, error) {
 	i.Size, i.NoRanges = resp.ContentLength, offset > 0 || length >= 0
 	left := int64(-1)
@@ -312,7 +313,8 @@ func (w *web) whole(i *Info, resp *http.Response, offset, length int64) (io.Read
 	return &exactly{r: resp.Body, c: resp.Body, skip: offset, left: left}, nil
 }
 
-// pastEnd handles the refusal of a range that begins at or past the object's end: no bytes.
+// pastEnd handles the refusal of a range. If the range begins at or past the object's end, it
+// returns an empty body.
 func (w *web) pastEnd(ctx context.Context, op, name string, resp *http.Response, i Info, offset int64,
 	match *Info) (Info, io.ReadCloser, error) {
 	header := resp.Header
@@ -364,8 +366,8 @@ func parseContentRange(s string) (first, last, total int64, err error) {
 	return int64(f), int64(l), total, nil
 }
 
-// exactly is a body of left bytes: fewer are io.ErrUnexpectedEOF, unless open; left -1 means all
-// that arrive.
+// exactly is a body of left bytes; left -1 means all that arrive. If fewer arrive, the error is
+// io.ErrUnexpectedEOF unless open is set.
 type exactly struct {
 	r    io.Reader
 	c    io.Closer

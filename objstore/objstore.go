@@ -27,13 +27,13 @@ type Info struct {
 // not, two requests may return different versions undetected.
 func (i Info) Versioned() bool { return !i.AmbiguousVersion && (i.ETag != "" || !i.ModTime.IsZero()) }
 
-// strongAfter is the age from which a modification time identifies a version. Servers and coarse
-// file systems (FAT) count in steps of one or two seconds, within which an object may be replaced
-// by another of the same time (RFC 9110, section 8.8.2.2).
+// strongAfter is the age from which a modification time identifies a version. Servers and some file
+// systems (FAT) store times in steps of one or two seconds, and two versions written within one
+// step have the same time (RFC 9110, section 8.8.2.2).
 const strongAfter = 2 * time.Second
 
-// recent reports whether an object that changed at the time changed may change again without a
-// later time; now comes from the clock that stamps the objects.
+// recent reports whether an object changed so recently that its next version may have the same
+// time. now comes from the clock that stamps the objects.
 func recent(changed, now time.Time) bool { return now.Sub(changed) < strongAfter }
 
 // Source reads objects. All methods may be called concurrently. Each makes a single attempt; Retry
@@ -42,24 +42,24 @@ type Source interface {
 	// ID returns a permanent name of an object, the same in every process: a URL without userinfo
 	// and signatures, which may be printed and stored.
 	ID(name string) string
-	// Stat returns the current version. A missing object is fs.ErrNotExist.
+	// Stat returns the current version. The error is fs.ErrNotExist if the object is missing.
 	Stat(ctx context.Context, name string) (Info, error)
-	// Read opens length bytes from offset, fewer where the object ends earlier; length -1 means all
-	// the rest. Info describes the whole object. An offset at or past the object's end gives no
-	// bytes and no error. With match, another version is ErrChanged. The body ends with
-	// io.ErrUnexpectedEOF where the store sends less than it announced. The caller closes the body;
-	// cancelling ctx ends it.
+	// Read opens length bytes from offset, or fewer if the object ends earlier; length -1 means up
+	// to the object's end. Info describes the whole object. An offset at or past the object's end
+	// gives no bytes and no error. If match is not nil and the object is another version, the error
+	// is ErrChanged. The body ends with io.ErrUnexpectedEOF if the store sends less than it
+	// announced. The caller closes the body; cancelling ctx ends it.
 	Read(ctx context.Context, name string, offset, length int64, match *Info) (Info, io.ReadCloser, error)
 }
 
-// Lister is a Source that lists its objects.
+// Lister is implemented by a Source that can list its objects.
 type Lister interface {
-	// List yields all objects whose names begin with prefix, in the order of their names, over all
+	// List yields all objects whose names begin with prefix, ordered by name. It requests all
 	// pages.
 	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 }
 
-// Uploader is a Source that writes objects.
+// Uploader is implemented by a Source that can write objects.
 type Uploader interface {
 	// Upload writes size bytes of r as an object, which appears under its name complete or not at
 	// all. Large objects are sent in parts, which are read from r in parallel.

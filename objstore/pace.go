@@ -13,20 +13,20 @@ import (
 	"leat/internal/backoff"
 )
 
-// A server's limit refuses most requests above it, while other failures do not depend on the rate.
-// So the server counts as overloaded only when refusals outnumber answers. The rate then becomes a
-// part of the rate of answers, and counting starts again, with requests that started at the new
-// rate: there is one cut per overload. Each answer raises the rate.
+// A server with a rate limit refuses most requests above it, while other failures do not depend on
+// the rate. So a server counts as overloaded only if it refuses more requests than it answers. The
+// rate is then set to a fraction of the rate of answers. From then on only requests that started at
+// the new rate count, so that each overload lowers the rate once. Each answer raises the rate.
 const (
 	rateShare   = 0.5              // share of refused requests above which the server is overloaded
-	rateWeight  = 1.0 / 16         // weight of one outcome in the share: 12 refusals in a row are an overload
-	rateCut     = 0.7              // new rate per answer of the last second, as in AWS's adaptive retries
+	rateWeight  = 1.0 / 16         // weight of one outcome in the share: 11 refusals in a row are an overload
+	rateCut     = 0.7              // new rate as a fraction of the rate of answers, as in AWS's adaptive retries
 	rateGrowth  = 64               // answers that raise the rate by a factor of e
-	rateRestart = 10               // limit after a time without any answer; from there it doubles each second
+	rateRestart = 10               // new rate if the server has not answered since the last cut
 	rateMin     = 1                // minimum
 	rateMemory  = 30 * time.Second // an overload is forgotten after this time
-	// rateBlame is the number of failures in a row up to which a request is taken as evidence of
-	// the server's load; further ones concern its own object.
+	// rateBlame is the number of failures in a row up to which a request counts as evidence of
+	// overload. Further failures more likely concern its own object.
 	rateBlame = 3
 )
 
@@ -39,10 +39,10 @@ type pace struct {
 	reached     bool      // the server answered at least once
 	recent      float64   // answers in the last second, with exponential decay
 	answered    time.Time // time of the last answer
-	busy        time.Time // time of the first of the answers that came less than a second apart
+	busy        time.Time // start of the latest series of answers less than a second apart
 	refused     float64   // share of refusals among the outcomes, with exponential decay
 	rate        float64   // starts a second; 0: unlimited
-	doublesUpTo float64   // below this rate, each answer adds 1 to it: it doubles each second
+	doublesUpTo float64   // below it, each answer adds 1 to the rate, which so doubles each second
 	next        time.Time // when the next request may start
 	slowed      time.Time // when the rate was last lowered; failures of earlier requests are ignored
 	hold        time.Time // end of the pause that the server asked for
@@ -59,8 +59,8 @@ func paceOf(src Source) *pace {
 	return newPace()
 }
 
-// enter waits until a request may start, and reports whether the server answered others meanwhile.
-// If the server asks to wait longer than limit, enter returns the server's error.
+// enter waits until a request may start, and reports whether the server answered others during the
+// wait. If the server asks to wait longer than limit, enter returns the server's error.
 func (p *pace) enter(ctx context.Context, limit time.Duration) (progress bool, err error) {
 	begin := time.Now()
 	select {
@@ -142,7 +142,7 @@ func (p *pace) answerRate() float64 {
 }
 
 // slow counts a request that was refused for overload, and lowers the rate if too many were. asked
-// is the pause that the server wants; failed counts the request's failures in a row.
+// is the pause that the server asks for; failed counts the request's failures in a row.
 func (p *pace) slow(started time.Time, asked time.Duration, err error, failed int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

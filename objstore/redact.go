@@ -12,8 +12,8 @@ import (
 func Redact(raw string) string { return redact(raw, false) }
 
 // redact returns the form to print, or the one that identifies the object. The printed form leaves
-// out every parameter that may be secret; since such a parameter ("key", "sig") may also name the
-// object, the identity has a hash of it, unless it is part of a whole signature, which changes.
+// out every parameter that may be secret. Such a parameter ("key", "sig") may also name the object,
+// so the identity contains a hash of it, unless it belongs to a complete signature, which changes.
 func redact(raw string, identity bool) string {
 	if !IsURL(raw) {
 		return raw
@@ -31,7 +31,7 @@ func redact(raw string, identity bool) string {
 	if web || scheme == "file" {
 		tail, _, _ = strings.Cut(tail, "#")
 	}
-	// Any question mark starts a query here, also in schemes whose names may contain one: users
+	// A question mark starts a query here even in schemes whose names may contain one, since users
 	// paste signatures there.
 	name, query, _ := strings.Cut(tail, "?")
 	s := scheme + "://" + host + name
@@ -207,7 +207,7 @@ func setOf(words string) map[string]bool {
 	return set
 }
 
-// secret reports whether a parameter is secret by its name in lower case.
+// secret reports whether a parameter is secret, by its name in lower case.
 func secret(name string) bool {
 	if secrets[name] || strings.HasPrefix(name, "x-amz-") || strings.HasPrefix(name,
 		"x-goog-") || strings.HasPrefix(name, "x-ms-") {
@@ -250,8 +250,9 @@ func RedactURLs(text string) string {
 	}
 }
 
-// urlEnd returns where a URL ends that starts a run of text without spaces after the character
-// before. URLs may contain quotes: one ends the URL if it closes a quotation, else only at the end.
+// urlEnd returns the length of the URL at the start of run, a text without spaces that follows the
+// character before. URLs may contain quotes: a quote ends the URL only if it closes a quotation or
+// ends the run.
 func urlEnd(before byte, run string) int {
 	if end, ok := map[byte]byte{'"': '"', '\'': '\'', '`': '`', '<': '>', '(': ')'}[before]; ok {
 		for i := range len(run) {

@@ -28,17 +28,17 @@ type Retry struct {
 	// MinPause bounds the first pause, which is random; the bound doubles with each further pause.
 	// Default 100 ms.
 	MinPause time.Duration
-	// MaxPause is the longest pause, except one that the store asks for and that ends within
-	// Timeout. Default 5 s.
+	// MaxPause limits each pause, except one that the store asks for, which Timeout limits. Default
+	// 5 s.
 	MaxPause time.Duration
 	// StallTimeout is the time without a byte after which an attempt has failed. Default 30 s; at
-	// most Timeout, where that is set.
+	// most Timeout if that is set.
 	StallTimeout time.Duration
 	// OnRetry, if not nil, is called with the error of each failed attempt that is repeated.
 	OnRetry func(err error)
 }
 
-// firstAttempts bounds the attempts to reach a server that never answered: its name or port may be
+// firstAttempts limits the attempts to reach a server that never answered: its name or port may be
 // wrong.
 const firstAttempts = 5
 
@@ -86,8 +86,8 @@ func (t *tries) begin(ctx context.Context) error {
 // progress resets the count of failures.
 func (t *tries) progress() { t.failed = 0 }
 
-// again waits before another attempt after err. It returns false if there must be none: err is
-// final, the attempts or the time are used up, or ctx is done.
+// again waits before another attempt after err. It returns false if none may follow: err is
+// permanent, the attempts or the time are used up, or ctx is done.
 func (t *tries) again(ctx context.Context, err error) bool {
 	t.failed++
 	if ctx.Err() != nil || !Temporary(err) || t.r.MaxAttempts > 0 && t.failed >= t.r.MaxAttempts {
@@ -159,10 +159,10 @@ func (r Retry) Stat(ctx context.Context, src Source, name string) (info Info, er
 	return info, err
 }
 
-// Read calls src.Read, with retries. It returns after the first response; the body resumes by
-// itself after a broken or stalled connection, with the same version of the object, or fails with
-// ErrChanged, or with ErrNotResumed where the version is not identified. The caller closes the
-// body; cancelling ctx ends it. A body that is in memory is an io.WriterTo.
+// Read calls src.Read, with retries. It returns after the first response. After a broken or stalled
+// connection the body resumes by itself, with the same version of the object. It fails with
+// ErrChanged if that version was replaced, and with ErrNotResumed if the version is not identified.
+// The caller closes the body; cancelling ctx ends it. A body that is in memory is an io.WriterTo.
 func (r Retry) Read(ctx context.Context, src Source, name string, offset, length int64, match *Info) (Info,
 	io.ReadCloser, error) {
 	r = r.withDefaults()
@@ -215,7 +215,7 @@ func (b *body) open() error {
 			err = &Error{Op: "reading", URL: b.src.ID(b.name), Err: ErrChanged}
 		}
 		if err == nil {
-			w.pause() // the time until the caller reads is not the store's
+			w.pause() // the time until the caller reads does not count
 			b.tries.pace.note(nil)
 			b.now, b.watch = now, w
 			b.first(info)
@@ -233,7 +233,7 @@ func (b *body) open() error {
 	}
 }
 
-// first takes the version from the first answer; all later answers must have it.
+// first records the version of the first answer, which all later answers must have.
 func (b *body) first(info Info) {
 	if b.answered {
 		return
@@ -289,7 +289,7 @@ func (b *body) Read(p []byte) (int, error) {
 			}
 		}
 		switch {
-		case err == nil && n == 0: // a source that skips bytes reports progress so
+		case err == nil && n == 0: // a source that skips bytes reports progress this way
 			continue
 		case err == nil:
 			return n, nil
@@ -398,7 +398,8 @@ func (b *memoryBody) WriteTo(w io.Writer) (int64, error) {
 	return n + rest, err
 }
 
-// cause returns ErrStalled, with the object's name, where a stall ended the attempt's context.
+// cause returns ErrStalled, with the object's name, if a stall ended the attempt's context, and
+// else err.
 func (b *body) cause(one context.Context, err error) error {
 	if b.ctx.Err() == nil && errors.Is(context.Cause(one), ErrStalled) {
 		return &Error{Op: "reading", URL: b.src.ID(b.name), Err: ErrStalled}
@@ -406,7 +407,7 @@ func (b *body) cause(one context.Context, err error) error {
 	return err
 }
 
-// ctxFirst returns the cause of ctx's end, if it has ended, instead of the attempt's error.
+// ctxFirst returns err, or the cause of ctx's end if err is not nil and ctx has ended.
 func ctxFirst(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

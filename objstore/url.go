@@ -24,9 +24,9 @@ func IsURL(s string) bool {
 	return true
 }
 
-// Split splits the URL of an object, or the path of a file, into what Open takes and the object's
-// name there. Names in s3, gs, azblob and mem are used as they are written, without unescaping;
-// those of http(s) and file URLs follow the URL syntax.
+// Split splits the URL of an object, or the path of a file, into the URL of the bucket, for Open,
+// and the object's name in it. Names in s3, gs, azblob and mem are used as written, without
+// unescaping; those of http(s) and file URLs follow the URL syntax.
 func Split(objectURL string) (bucketURL, name string, err error) {
 	if !IsURL(objectURL) {
 		if objectURL == "" || strings.HasSuffix(objectURL, "/") {
@@ -106,5 +106,5 @@ func parse(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// hashed returns a short name of a secret text.
+// hashed returns a short hash that stands for a secret text.
 func hashed(s string) string { return fmt.Sprintf("~%.8x", sha256.Sum256([]byte(s))) }

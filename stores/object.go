@@ -24,7 +24,7 @@ type object struct {
 	remote *ranged.Reader
 	local  atomic.Pointer[stage.Reader]
 
-	versions map[string]objstore.Info // of the sidecars that change what pixels mean
+	versions map[string]objstore.Info // of the sidecars that affect pixels: .msk, .aux.xml
 
 	mu  sync.Mutex
 	ref *stage.Ref
@@ -115,8 +115,9 @@ func (o *object) begin(prefetch func(p *stage.Pool, src stage.Source, name strin
 	return true, nil
 }
 
-// Wait waits for the copy that Stage started; later reads are local. If there was no space, they go
-// on in pieces. A version other than the opened one is objstore.ErrChanged.
+// Wait waits for the copy that Stage started; later reads are local. If there was no space, the
+// object is still read in pieces. The error is objstore.ErrChanged if the staged version is not the
+// opened one.
 func (o *object) Wait(ctx context.Context) error {
 	o.mu.Lock()
 	ref := o.ref
@@ -137,7 +138,7 @@ func (o *object) Wait(ctx context.Context) error {
 	case r.Size() != o.remote.Size() || !objstore.SameVersion(r.Version(), o.remote.Info()):
 		return errors.Join(&objstore.Error{Op: "staging", URL: o.label, Err: objstore.ErrChanged}, r.Close())
 	case !r.Staged() && o.CheckRanges() == nil:
-		// The whole object would be in memory.
+		// r may hold the whole object in memory.
 		o.release()
 		if !o.Version().Versioned() {
 			o.s.warnUnversioned(o)
@@ -157,7 +158,7 @@ func (o *object) Wait(ctx context.Context) error {
 	return nil
 }
 
-// Done says that no read will follow: the stage may evict the object.
+// Done is called after the last read. The stage may then evict the object.
 func (o *object) Done() error {
 	o.release()
 	if r := o.local.Swap(nil); r != nil {

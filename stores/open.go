@@ -62,9 +62,10 @@ func LocalPath(url string) (string, error) {
 	return path.Join(u.Path, name), nil
 }
 
-// Open opens the raster at a URL by its content, GeoTIFF or .npy, and a local one as apply.Open
-// does. The end of ctx ends all reading of it, later reads too. Errors are those of the store and
-// of the drivers; neither they nor Info().Path contain secrets of the URL.
+// Open opens the raster at a URL, as a GeoTIFF or .npy file by its content. It opens a local one
+// with apply.Open. The end of ctx ends all reading of a remote raster, including later reads.
+// Errors are those of the store and of the drivers; neither they nor Info().Path contain secrets of
+// the URL.
 func (s *Stores) Open(ctx context.Context, url string) (raster.Source, error) {
 	if local, err := LocalPath(url); local != "" || err != nil || url == "" {
 		if err != nil {
@@ -147,7 +148,7 @@ func (s *sidecars) start(suffix string, instead bool) *sidecar {
 		if c.err == nil && !plausible(c.r, suffix) {
 			c.r, c.err = nil, errors.Join(fs.ErrNotExist, c.r.Close())
 		}
-		if errors.Is(c.err, fs.ErrPermission) { // without permission to list, stores answer so for a missing object
+		if errors.Is(c.err, fs.ErrPermission) { // some stores deny access to missing objects
 			s.o.s.warnRefused(c.err)
 			c.err = fs.ErrNotExist
 		}

@@ -5,8 +5,8 @@
 // concurrent requests ahead of the blocks that need them, or staged as a whole on local disk, where
 // all runs on the machine share them (package stage). In both cases a run reads one version.
 //
-// Sidecars of a GeoTIFF (.ovr, .msk, .aux.xml, world files) are looked for as those of a local one,
-// except where the URL has a query, since a signature holds for one object only.
+// Opening a GeoTIFF also looks for its sidecars (.ovr, .msk, .aux.xml, world files), as for a local
+// file, unless the URL has a query: a signature is valid for one object only.
 package stores
 
 import (
@@ -32,9 +32,9 @@ type Options struct {
 	NoStage  bool
 	StageDir string
 	Stage    stage.Options
-	// Logger receives warnings, each kind once: there can be no stage, and none was requested; a
-	// store denies access to sidecars; a server reports no versions. The stage has it too, unless
-	// Stage.Logger is set. Default: none.
+	// Logger receives warnings, each kind once: the stage can't be opened, and objects are read in
+	// pieces instead; a store denies access to sidecars; a server reports no versions. The stage
+	// has it too, unless Stage.Logger is set. Default: none.
 	Logger *slog.Logger
 }
 
@@ -124,7 +124,8 @@ func (s *Stores) stage() (*stage.Pool, error) {
 }
 
 // staged returns the stage. If it can't be opened, and o can be read without it, staged warns and
-// returns nil, unless the user named a directory that is wrong for other reasons than a full disk.
+// returns nil, unless the user chose the directory and it fails for another reason than a full
+// disk.
 func (s *Stores) staged(o *object) (*stage.Pool, error) {
 	pool, err := s.stage()
 	if err == nil || s.o.StageDir != "" && !errors.Is(err, stage.ErrNoSpace) || o.CheckRanges() != nil {
@@ -134,13 +135,13 @@ func (s *Stores) staged(o *object) (*stage.Pool, error) {
 	return nil, nil
 }
 
-// warnRefused warns once of a sidecar that may not be read. Some stores answer so for missing
-// objects.
+// warnRefused warns once of a sidecar to which a store denies access. Some stores also do so for
+// missing objects.
 func (s *Stores) warnRefused(err error) {
 	s.refused.Do(func() { s.o.Logger.Warn("refused sidecars treated as missing", "error", err) })
 }
 
-// warnUnversioned warns once that an object is read in pieces which may be of several versions.
+// warnUnversioned warns once that an object is read in pieces that may belong to several versions.
 func (s *Stores) warnUnversioned(o *object) {
 	s.unversioned.Do(func() {
 		s.o.Logger.Warn("replacement of input undetectable", "input", o.label, "error", errUnversioned)
@@ -158,13 +159,13 @@ func (s *Stores) maxStageBytes() int64 {
 }
 
 func (s *Stores) ranges() *ranged.Options {
-	// The cache is small: a job may have thousands of inputs, and itself keeps the tiles that it
-	// needs again.
+	// The cache is small: a job may have thousands of inputs, and keeps the tiles that it needs
+	// again itself.
 	return &ranged.Options{Retry: s.o.Store.Retry, Limiter: s.limiter, HeadBytes: headBytes, CacheBytes: 256 << 10}
 }
 
-// Exists reports whether a store has an object. The error is fs.ErrPermission where the store does
-// not say, as S3 does for a missing object without permission to list.
+// Exists reports whether a store has an object. The error is fs.ErrPermission if the store does not
+// reveal that, as S3 for a missing object without permission to list.
 func (s *Stores) Exists(ctx context.Context, url string) (bool, error) {
 	b, name, err := s.bucket(ctx, url)
 	if err != nil {
@@ -191,7 +192,7 @@ func (s *Stores) Check(ctx context.Context, url string) error {
 	case !b.CanUpload():
 		return fmt.Errorf("%s: the server can't be written to, expected a bucket (s3://, gs://, azblob://) or a local file", objstore.Redact(url))
 	}
-	// A missing bucket would otherwise be found only after all is computed. The answer about a
+	// A missing bucket would otherwise be detected only after the computation. The answer about a
 	// single object does not distinguish a missing bucket from a missing object.
 	for _, err := range b.List(ctx, name) {
 		if errors.Is(err, fs.ErrNotExist) {

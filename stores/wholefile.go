@@ -13,16 +13,16 @@ import (
 	"leat/stage"
 )
 
-// headBytes is what opening a file reads.
+// headBytes is the number of bytes that opening a file reads.
 const headBytes = 32 << 10
 
 // memoryBytes is the size up to which a sidecar that is read as a whole is kept in memory, outside
 // the run's memory budget.
 const memoryBytes = 4 << 20
 
-// wholeFile is a sidecar that can't well be read in pieces: its server does not support ranges, so
-// that each piece costs all bytes before it, or reports no version. All but its beginning is read
-// as a whole when first needed.
+// wholeFile is a sidecar that is read as a whole, since its server does not identify versions or
+// does not support ranges, so that each piece costs all bytes before it. The first read beyond its
+// beginning loads it.
 type wholeFile struct {
 	s      *Stores
 	ctx    context.Context
@@ -85,7 +85,7 @@ func (w *wholeFile) load() error {
 	return err
 }
 
-// Close ends reading.
+// Close releases the local copy and cancels requests.
 func (w *wholeFile) Close() error {
 	err := w.remote.Close()
 	if w.local != nil {

@@ -10,7 +10,7 @@ import (
 	"leat/objstore"
 )
 
-// answerWithin bounds how long a store may take to answer after it received a part or a request to
+// answerWithin limits the time until a store answers after it has received a part, or a request to
 // join the parts.
 const answerWithin = 10 * time.Minute
 

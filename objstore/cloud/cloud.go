@@ -2,7 +2,7 @@
 // its protocol, gs, azblob; and mem, for tests. They are built on gocloud.dev/blob, and find
 // credentials where each provider's own tools find them.
 //
-// The package is large; programs that read only files and http don't need it.
+// The package has large dependencies; programs that read only files and http don't need it.
 package cloud
 
 import (
@@ -62,7 +62,7 @@ type clients struct {
 type provider interface {
 	// before adds the condition to a request that only the version match may answer.
 	before(match *objstore.Info, as func(any) bool)
-	// version adds to i what a response says beyond size and time.
+	// version adds to i what a response contains besides size and time.
 	version(r *blob.Reader, i *objstore.Info)
 	// attributes does the same for a request without a body.
 	attributes(a *blob.Attributes, i *objstore.Info)
@@ -116,8 +116,8 @@ func (b *bucket) seconds(t time.Time) time.Time {
 	return t.Truncate(time.Second)
 }
 
-// weaken marks a version without a tag as weak: its time has whole seconds, and the response's date
-// is not known here.
+// weaken marks a version without an entity tag as ambiguous: its time has whole seconds, and the
+// response's date is unknown here.
 func (b *bucket) weaken(i *objstore.Info) {
 	if _, ok := b.provider.(memProvider); !ok {
 		i.AmbiguousVersion = i.ETag == ""
@@ -133,7 +133,7 @@ func (b *bucket) clients() clients {
 // do makes one attempt, and a second one if the store says that the bucket is in another region.
 func (b *bucket) do(ctx context.Context, attempt func(c clients) error) (err error) {
 	defer func() {
-		// The libraries don't check that responses have all required fields.
+		// The libraries panic if a response lacks a required field.
 		if r := recover(); r != nil {
 			if _, ok := r.(runtime.Error); !ok {
 				panic(r)
@@ -284,7 +284,8 @@ func (b *bucket) Read(ctx context.Context, name string, offset, length int64, ma
 	return i, &body{b: b, name: name, r: r, left: left}, nil
 }
 
-// body reads an object. Fewer bytes than announced are an error.
+// body is the body of an object. It ends with io.ErrUnexpectedEOF if fewer bytes arrive than
+// announced.
 type body struct {
 	b    *bucket
 	name string
@@ -338,8 +339,8 @@ func (b *bucket) List(ctx context.Context, prefix string) iter.Seq2[objstore.Inf
 	}
 }
 
-// partSize returns the size of an upload's parts: at least 8 MiB, and at most 9000 parts (S3 allows
-// 10000).
+// partSize returns the size of an upload's parts: at least 8 MiB, and enough for about 9000 parts
+// (S3 allows 10000).
 func partSize(size int64) int { return int(max(8<<20, size/9000)) }
 
 func (b *bucket) Upload(ctx context.Context, name string, r io.ReaderAt, size int64, o objstore.UploadOptions) error {
@@ -371,7 +372,7 @@ func upload(ctx context.Context, to *blob.Bucket, name string, r io.ReaderAt, si
 	return err
 }
 
-// exactly reads left bytes; if there are fewer, it calls fail.
+// exactly reads left bytes. It calls fail if there are fewer, or after a read error.
 type exactly struct {
 	r    io.Reader
 	left int64

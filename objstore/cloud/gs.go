@@ -21,8 +21,8 @@ import (
 	"leat/objstore"
 )
 
-// openGS opens gs://BUCKET with the application default credentials, as gcloud and other tools find
-// them.
+// openGS opens gs://BUCKET with the application default credentials, which gcloud and other tools
+// use.
 func openGS(ctx context.Context, u *url.URL, o *objstore.Options) (objstore.Source, error) {
 	b := &bucket{name: "gs://" + u.Host, provider: gsProvider{}, retry: o.Retry}
 	var hc *http.Client
@@ -124,8 +124,7 @@ func generation(g int64) string {
 	return strconv.FormatInt(g, 10)
 }
 
-// crc32c returns a checksum as bytes; 0, which is that of an empty object, also means that there is
-// none.
+// crc32c returns a checksum as bytes, or nil for 0, which means an empty object or no checksum.
 func crc32c(sum uint32) []byte {
 	if sum == 0 {
 		return nil
@@ -146,7 +145,7 @@ func (gsProvider) refused(err error) (r refusal) {
 	return r
 }
 
-// hidden reports the names that gocloud escapes. The first two kinds can't exist in the store.
+// hidden reports whether gocloud escapes the name, and so requests another one.
 func (gsProvider) hidden(name string) bool {
 	return strings.ContainsAny(name, "\n\r") || strings.Contains(name, "../") || escaped.MatchString(name)
 }

@@ -9,8 +9,8 @@ import (
 // escaped matches gocloud's escape of a character that it assumes the store rejects.
 var escaped = regexp.MustCompile(`__0x([0-9a-fA-F]+)__`)
 
-// unescape undoes gocloud's escapes. The stores do accept those characters, and names that other
-// programs gave must be found.
+// unescape undoes gocloud's escapes. Stores accept those characters, and objects that other
+// programs named so must be found.
 func unescape(name string) string {
 	if !strings.Contains(name, "__0x") {
 		return name

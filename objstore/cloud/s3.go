@@ -109,8 +109,8 @@ func s3Client(configured aws.HTTPClient, o *objstore.Options) (aws.HTTPClient, f
 	return c, c.CloseIdleConnections
 }
 
-// onceMore allows one attempt, since objstore.Retry makes the others, and a second one if the first
-// failed because the clocks differ: the client learns the difference from the response.
+// onceMore allows one attempt, since objstore.Retry makes the others. It allows a second one if the
+// first failed because the clocks differ: the client learns the difference from the response.
 func onceMore() aws.Retryer {
 	return retry.NewStandard(func(so *retry.StandardOptions) {
 		so.MaxAttempts = 2
@@ -151,7 +151,7 @@ func repeatedly(r objstore.Retry) aws.Retryer {
 }
 
 // CutVersion splits the name of an object in s3, written NAME?versionId=ID as other tools (s3fs)
-// do, into key and version. A key that itself ends so can't be named.
+// do, into key and version. A key that itself ends this way can't be named.
 func CutVersion(name string) (key, version string, ok bool) {
 	i := strings.LastIndex(name, versionMark)
 	if i <= 0 || i+len(versionMark) == len(name) {

@@ -17,14 +17,14 @@ import (
 	"leat/objstore"
 )
 
-// Store is a Source and the means to fill it.
+// Store is a Source under test, with functions to fill it.
 type Store struct {
 	Source objstore.Source
 	// Put creates an object, or replaces it by another version.
 	Put func(t *testing.T, name string, data []byte)
 	// Refuses reports whether a name can't be requested; nil: all can.
 	Refuses func(name string) bool
-	// Versions says that the store distinguishes versions of equal size and second.
+	// Versions is true if the store distinguishes versions of equal size written within one second.
 	Versions bool
 }
 

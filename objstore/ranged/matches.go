@@ -14,8 +14,8 @@ type received struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// note records the checksum of bytes received at an offset. mu is held, or the Reader is not shared
-// yet.
+// note records the checksum of bytes received at an offset if their version is not identified. mu
+// is held, or the Reader is not shared yet.
 func (r *Reader) note(at int64, data []byte) {
 	if !r.info.Versioned() && len(data) > 0 {
 		r.came = append(r.came, received{at, int64(len(data)), crc32.Checksum(data, castagnoli)})

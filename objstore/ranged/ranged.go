@@ -1,14 +1,15 @@
 // Package ranged reads objects at any offset, as one reads files.
 //
 // [Open] returns a [Reader], an io.ReaderAt over one version of an object: Open's own request finds
-// the version, and a later request that meets another one fails with objstore.ErrChanged. Since a
-// request takes long whatever its size, the Reader requests more than a small read needs, fetches
-// the ranges given to [Reader.Fetch] concurrently, joins those that are close together, splits long
-// ones, and requests nothing that it holds or has requested.
+// the version, and a later request that meets another one fails with objstore.ErrChanged. A request
+// takes long whatever its size, so the Reader requests more than a small read needs. It fetches the
+// ranges given to [Reader.Fetch] concurrently, joins those that are close together, and splits long
+// ones. It never requests bytes that it holds or has already requested.
 //
-// Memory is bounded by the ranges that are fetched and not released, plus Options.CacheBytes.
+// A Reader holds the ranges that are fetched and not released, and at most Options.CacheBytes of
+// others.
 //
-// A store without ranges is read correctly but slowly.
+// Reading from a store without ranges is correct but slow.
 package ranged
 
 import (
@@ -29,20 +30,22 @@ var ErrNoSize = errors.New("the server does not report its size")
 type Options struct {
 	// Retry repeats requests.
 	Retry objstore.Retry
-	// Limiter bounds the concurrent requests of all Readers that share it; nil: 8 for this Reader.
+	// Limiter limits the concurrent requests of all Readers that share it; nil: 8 for this Reader.
 	Limiter *Limiter
 	// HeadBytes is what Open requests; default 32 KiB, which holds the header of most files.
 	HeadBytes int64
-	// BlockBytes is the size that smaller reads are widened to, at its multiples; default 16 KiB.
+	// BlockBytes is the size of the aligned blocks to which smaller reads are widened; default 16
+	// KiB.
 	BlockBytes int64
-	// CacheBytes bounds the unused bytes that stay in memory, most recently used; default 4 MiB.
+	// CacheBytes limits the unused bytes that stay in memory, the most recently used ones; default
+	// 4 MiB.
 	CacheBytes int64
 }
 
-// A gap between two ranges is fetched along with them if that costs less than a request: some 2 MB
-// at 20 ms and 100 MB/s. But since several requests run at once, and users pay by the byte, a gap
-// has at most maxGap bytes, and all gaps of a Reader at most freeSlack and 1/slackShare of the
-// requested bytes.
+// Fetching two ranges with the gap between them is faster than a second request if the gap is below
+// some 2 MB, at 20 ms and 100 MB/s. But several requests run at once, and users pay by the byte. So
+// a gap has at most maxGap bytes, and all gaps of a Reader have at most freeSlack plus 1/slackShare
+// of the requested bytes.
 const (
 	maxGap     = 32 << 10
 	freeSlack  = 16 << 10
@@ -73,7 +76,7 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// Limiter bounds concurrent requests. Readers may share it.
+// Limiter limits concurrent requests. Readers may share it.
 type Limiter struct{ slots chan struct{} }
 
 // NewLimiter returns a Limiter of n concurrent requests.
@@ -109,9 +112,9 @@ type Reader struct {
 	senders int      // goroutines that send the requests
 }
 
-// Open requests the beginning of an object, and fixes the version that it finds. The end of ctx
-// ends all requests of the Reader, later ones too. The caller closes the Reader. Errors are those
-// of objstore.Retry.
+// Open requests the beginning of an object. The Reader then reads only that version, if the store
+// identifies versions. The end of ctx ends all requests of the Reader, including later ones. The
+// caller closes the Reader. Errors are those of objstore.Retry.
 func Open(ctx context.Context, src objstore.Source, name string, o *Options) (*Reader, error) {
 	r := &Reader{o: o.withDefaults(), src: src, name: name}
 	r.pieces.limit, r.pieces.slack = r.o.CacheBytes, freeSlack
@@ -169,7 +172,7 @@ func (r *Reader) Info() objstore.Info { return r.info }
 // Size returns the object's size in bytes.
 func (r *Reader) Size() int64 { return r.info.Size }
 
-// Close cancels requests and waits for them. Concurrent and later reads fail.
+// Close cancels requests and waits for them. Reads that wait for a request, and later reads, fail.
 func (r *Reader) Close() error {
 	r.mu.Lock()
 	r.closed = true
@@ -248,7 +251,7 @@ func (r *Reader) acquire(spans []span, widen bool) ([]*piece, error) {
 	} else {
 		r.queue = append(r.queue, wanted...)
 	}
-	// There may be very many pieces, but no more goroutines than the Limiter has places.
+	// Many pieces may be wanted, but more goroutines than the Limiter admits would be useless.
 	for range min(len(wanted), cap(r.o.Limiter.slots)-r.senders) {
 		r.senders++
 		r.wg.Go(r.sendQueued)

@@ -121,9 +121,9 @@ func (l *Index) FindLocked(k Key) (e *Entry, err error) {
 	return e, err
 }
 
-// Publish makes an object visible whose bytes are written, and replaces the key's earlier object.
-// The charge must not exceed that of the reservation, which ends unless Publish returns an error.
-// The caller holds the key's lock. The entry is pinned.
+// Publish makes an object visible after its bytes were written, and replaces the key's earlier
+// object. The charge must not exceed that of the reservation, which ends unless Publish returns an
+// error. The caller holds the key's lock. The entry is pinned.
 func (l *Index) Publish(res *Reservation, o Object) (e *Entry, err error) {
 	if res != nil && o.Charge > res.charge {
 		return nil, fmt.Errorf("an object takes %d bytes, reserved are %d", o.Charge, res.charge)
@@ -187,7 +187,7 @@ func (e *Entry) Unpin() {
 	_ = e.l.guard(func() error { e.l.own.unpin(e.slot); return nil })
 }
 
-// SetChecked records when the source was seen to have this version.
+// SetChecked records when the source was last seen to have this version.
 func (e *Entry) SetChecked(t time.Time) {
 	e.Checked = t
 	_ = e.l.guard(func() error { e.l.record(e.rec).checked.Store(nanos(t)); return nil })

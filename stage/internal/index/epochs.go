@@ -9,20 +9,21 @@ import (
 	"time"
 )
 
-// Epochs use all objects of a set again and again. If the set does not fit, the least recently used
-// object is the one needed next, and evicting it gives no hits at all. Evicting the most recently
-// used one keeps a part of the set, as Most Recently Used and bimodal insertion in processors do
-// (Qureshi and others, Adaptive Insertion Policies, 2007). Objects of an earlier set must still be
-// evicted: they were unused for longer than any recent interval between two uses. While no such
-// interval is known, one of several evictions takes the oldest object.
+// Each epoch uses all objects of a set. If the set does not fit, the least recently used object is
+// the one needed next, and evicting it leads to no hits at all. Evicting the most recently used one
+// keeps a part of the set, as Most Recently Used and bimodal insertion in processors do (Qureshi
+// and others, Adaptive Insertion Policies, 2007). Objects of an earlier set must still be evicted:
+// they are stale, unused for longer than recent intervals between two uses. If a sample has no
+// stale object, one of several evictions takes the oldest object.
 const (
 	// epochSample is the number of objects to compare; the newest of them are evicted. bench/stage
 	// measures hit rates.
 	epochSample = 64
-	// epochOldest is the number of evictions per eviction of the oldest object.
+	// epochOldest is the average number of samples without stale objects per eviction of the oldest
+	// object.
 	epochOldest = 16
-	// epochStale times the longest interval between two uses is when an unused object counts as
-	// stale.
+	// epochStale, times the longest recent interval between two uses, is the time after which an
+	// unused object is stale.
 	epochStale = 2
 	// epochDecay is the reciprocal of the fraction by which that interval approaches a shorter one
 	// with each use.

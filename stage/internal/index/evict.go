@@ -17,11 +17,10 @@ type candidate struct {
 }
 
 const (
-	// sample is the number of records examined at once for old ones: with fewer objects, the least
-	// recently used ones are found exactly. It is 2 MiB of the index, 0.3 ms.
+	// sample is the number of records searched for old objects at a time; with fewer objects the
+	// order is exact. The search reads 2 MiB of the index, in 0.3 ms.
 	sample = 8192
-	// batch is the number of objects evicted together, so that the pins of all processes are read
-	// once for them.
+	// batch is the number of objects evicted together, with one read of the pins of all processes.
 	batch = 4
 )
 
@@ -92,10 +91,11 @@ func (l *Index) evict(enough func() bool, epochs bool) (n int, err error) {
 // several times the size of that file.
 const joinSpace = 1 << 20
 
-// evictForJoin evicts objects for a process that finds no disk space to join; otherwise nobody
-// could evict when it is needed most. It reports whether it evicted any, which may be too few.
+// evictForJoin evicts objects for a process that finds no disk space to join, since otherwise no
+// process could open a stage on a full disk to free space. It reports whether it evicted any, which
+// may be too few.
 func (l *Index) evictForJoin() bool {
-	// If this process dies meanwhile, no file of its own shows it.
+	// This process has no file yet that would show its death.
 	if l.guard(func() error { l.h.unclean.Store(1); return nil }) != nil {
 		return false
 	}

@@ -70,10 +70,10 @@ const (
 )
 
 // Open opens the index in dir, a directory of leat's own, which must stay open until Close. If a
-// process died, Open first checks all records: keep reports whether an object is intact, free frees
-// bytes, and tidy is called at the end with all remaining objects, while no other process uses the
-// directory, to remove what the index does not reference. ctx ends the wait for other processes and
-// the check, which the next process then makes.
+// process died, the machine rebooted or a record is damaged, the next Open without other processes
+// checks all records: keep reports whether an object is intact, free frees bytes, and tidy is
+// called at the end with all remaining objects, to remove what the index does not reference. ctx
+// ends the wait for other processes and the check, which the next process then makes.
 func Open(ctx context.Context, d *lockfile.Dir, free Freer, keep func(Object) bool,
 	tidy func([]Object) error) (_ *Index, err error) {
 	l := &Index{dir: d, free: free, fd: -1, keys: map[int64]struct{}{}}
@@ -93,8 +93,8 @@ func Open(ctx context.Context, d *lockfile.Dir, free Freer, keep func(Object) bo
 	}
 	fault.Point("index.gate")
 	defer func() {
-		// otherwise release unlocks it with all other locks: the next process must not find the
-		// gate open while the failed one still holds the others
+		// After an error, release unlocks the gate together with all other locks: the next process
+		// must not enter while this one still holds them.
 		if err == nil {
 			_, err = l.locks.Try(lockfile.Free, lockGate, 1)
 		}
@@ -176,8 +176,9 @@ func shortPause() *backoff.Backoff {
 	return &backoff.Backoff{Next: 20 * time.Microsecond, Max: 5 * time.Millisecond}
 }
 
-// Limits of wait: for a process that was stopped in the few microseconds in which it holds a lock,
-// and for one that checks all records, which takes a second for ten million.
+// lockTimeout limits the wait for a lock that is held for microseconds unless its holder is
+// stopped; gateTimeout that for a process that checks all records, which takes a second for ten
+// million.
 var lockTimeout, gateTimeout = 5 * time.Second, time.Minute
 
 // lockError returns the error of a wait for a lock: nil while its holder runs, until that takes too
@@ -260,8 +261,8 @@ func (l *Index) prepareHeader(alone bool, size int64) error {
 		*l.h = header{record: recordSize, buckets: buckets, boot: boot}
 		l.h.epoch.Store(newEpoch(l.h.epoch.Load()))
 		l.h.next.Store(1) // record 0 means none
-		// Not from 1: a file path of an earlier stage in this directory must not become another
-		// object's.
+		// Begin at a random number: a path from an earlier stage in this directory must not lead to
+		// another object.
 		l.h.place.Store(rand.Uint64N(1 << 62))
 		l.h.unclean.Store(1)
 		copy(l.h.magic[:], magic)
@@ -333,7 +334,7 @@ func (l *Index) release() error {
 	return errors.Join(errs...)
 }
 
-// Taken returns what all objects take, including copies in progress.
+// Taken returns the space and number of all objects, including copies in progress.
 func (l *Index) Taken() (bytes, files int64) {
 	_ = l.guard(func() error {
 		bytes, files = l.h.bytes.Load(), l.h.files.Load()

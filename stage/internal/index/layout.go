@@ -38,7 +38,8 @@ type header struct {
 	free     atomic.Uint64 // count<<32 | first free record; the count prevents ABA errors
 	_        [56]byte
 	joins    atomic.Uint64 // incremented when a process joins or leaves
-	// a process died or failed to free bytes: counts may be too high, and data may have no record
+	// not 0 if a process died or failed to free bytes: counts may be too high, and data may have no
+	// record
 	unclean atomic.Uint32
 	_       [52]byte
 	place   atomic.Uint64 // the last number assigned to a segment or file
@@ -115,15 +116,15 @@ const (
 // procHeader is the first page of a process's file.
 type procHeader struct {
 	magic    [8]byte
-	pid      int64 // for people, and to find stopped processes
-	started  int64 // Unix time in nanoseconds, for people
+	pid      int64 // for diagnosis, and to find stopped processes
+	started  int64 // Unix time in nanoseconds, for diagnosis
 	_        [40]byte
 	pins     atomic.Uint32 // pins with lower numbers may be set
 	_        [60]byte
 	counters [Counters]atomic.Int64
 }
 
-// copying is space that a process has reserved, and where it writes.
+// copying is a copy in progress: the space that it has reserved, and the place where it writes.
 type copying struct {
 	charge atomic.Int64 // 0: free
 	place  Place

@@ -9,7 +9,7 @@ import (
 	"leat/internal/fault"
 )
 
-// Limits are the limits for all processes together that one process accepts.
+// Limits are one process's limits for the objects of all processes together.
 type Limits struct {
 	Bytes, Files int64
 }
@@ -22,7 +22,8 @@ type Reservation struct {
 }
 
 // Reserve reserves charge bytes, a multiple of the disk's block, and one file if that stays within
-// the limits. It neither waits nor evicts. taken is false if there is no space.
+// the limits. It neither waits nor evicts. taken is false if there is no space. The error is
+// ErrFull if the process has MaxCopies reservations.
 func (l *Index) Reserve(charge int64, lim Limits) (r *Reservation, taken bool, err error) {
 	err = l.guard(func() error {
 		p := l.own
@@ -105,13 +106,13 @@ func (r *Reservation) Shrink(n int64) {
 	})
 }
 
-// Writes records where the bytes will be, before the first is written: if the process dies, they
-// are freed.
+// Writes records where the bytes will be. It is called before the first is written, so that they
+// are freed if the process dies.
 func (r *Reservation) Writes(p Place) {
 	_ = r.l.guard(func() error {
 		c := r.copying()
 		c.place.Offset, c.place.Ext = p.Offset, p.Ext
-		// last: a place without its ID is none
+		// The ID comes last: a place without one is ignored.
 		at[atomic.Uint64](r.l.own.data, copiesAt+int(r.slot)*copySize+
 			int(unsafe.Offsetof(c.place)+unsafe.Offsetof(c.place.ID))).Store(p.ID)
 		return nil

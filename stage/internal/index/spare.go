@@ -10,8 +10,8 @@ import (
 )
 
 // spares is the number of empty files that a directory keeps for their inodes: a process that joins
-// when the file system or the user's quota has no inodes left removes one. Without them, nothing
-// staged could be read or removed then.
+// when the file system or the user's quota has no inodes left removes one. Without them, it could
+// neither read nor remove staged objects.
 const spares = 4
 
 func spareName(i int) string { return "spare-" + strconv.Itoa(i) }

@@ -1,7 +1,8 @@
 package store
 
 // CombineCRC32C returns the CRC-32C of the concatenation of a and b from their checksums and the
-// length of b. It verifies data that several connections read in parallel without reading it again.
+// length of b. With it, data that arrives over several connections is verified without a second
+// read.
 func CombineCRC32C(a, b uint32, lengthOfB int64) uint32 {
 	// Appending n bytes multiplies a checksum, which is a remainder modulo the polynomial, by x to
 	// the power of 8n.

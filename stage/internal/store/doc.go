@@ -1,6 +1,5 @@
-// Package store holds the bytes of staged objects in a stage's directory. It knows numbers and
-// sizes only; package index knows names, limits, pins and the order of eviction, and assigns the
-// numbers.
+// Package store holds the bytes of staged objects in a stage's directory. It deals with numbers and
+// sizes only; package index manages names, limits, pins and eviction, and assigns the numbers.
 //
 //   - segments/ has files of up to 64 MiB into which objects below 1 MiB are packed. Each region
 //     starts at a multiple of [Block] and takes whole blocks, so that punching a hole over it frees

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// Block is the unit of space in bytes: the block of the usual file systems.
+	// Block is the unit of space in bytes: the block size of common file systems.
 	Block = 4096
 	// PackBelow is the size in bytes from which an object is a file of its own: from there on,
 	// creating and removing a file costs less than a tenth of writing it.

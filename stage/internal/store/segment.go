@@ -25,8 +25,8 @@ type segment struct {
 	taken int64 // allocated bytes, guarded by Store.mu
 	open  int   // open Writers, guarded by Store.mu
 
-	// write serializes writes: goroutines waiting for the kernel's lock of the file spin, which
-	// took half as much time again.
+	// write serializes writes: goroutines that wait for the kernel's lock on the file spin, which
+	// takes half as much time again.
 	write sync.Mutex
 }
 
@@ -102,8 +102,8 @@ func (s *Store) newSegment() (*segment, error) {
 			return nil, err
 		}
 		h, err := s.segments.Publish(segmentName(id), 0o600, func(fd int) error {
-			// At its full length at once: some file systems preallocate beyond the end of a growing
-			// file.
+			// Set the full length at once: some file systems preallocate beyond the end of a
+			// growing file.
 			return truncate(fd, size)
 		})
 		if errors.Is(err, fs.ErrExist) {

@@ -36,9 +36,9 @@ type Store struct {
 	writers int        // open Writers
 }
 
-// Open opens the store in a stage's own directory, which stays the caller's and may be closed. next
-// returns numbers, never 0, that no process ever got before in this directory; it must not call the
-// Store.
+// Open opens the store in a stage's directory, which the caller still owns and may close. next
+// returns numbers other than 0 that no process has used before in this directory; it must not call
+// the Store.
 func Open(dir *lockfile.Dir, next func() (uint64, error)) (*Store, error) {
 	s := &Store{next: next, limit: fdio.FileLimit()}
 	s.open.max = maxDescriptors
@@ -97,9 +97,9 @@ func (s *Store) probe() (bool, error) {
 	return ok, errors.Join(err, f.Discard())
 }
 
-// probePunch writes and punches blocks. One is a block of zeros, which must count too, since a
-// segment without blocks is considered empty. The file is as long as a segment, for which a file
-// system may choose larger pages.
+// probePunch writes blocks and punches holes over them. One block contains zeros and must take
+// space too, since a segment without blocks counts as empty. The file has the length of a segment,
+// for which a file system may choose larger pages.
 func (s *Store) probePunch(fd int, length int64) (bool, error) {
 	var b [3 * Block]byte
 	copy(b[:Block], "some bytes")
@@ -154,7 +154,7 @@ func (s *Store) ReadAt(p Place, b []byte, at int64) (int, error) {
 			s.open.put(d)
 		}
 	} else {
-		// Not cached: a removed file would keep its space.
+		// Not cached: an open descriptor would keep the space of a removed file.
 		var fd int
 		if fd, err = openat(s.objects.Fd(), p.name(), unix.O_RDONLY); err == nil {
 			n, err = read(fd, b, at)

@@ -66,7 +66,7 @@ func (s *Store) Sweep(used func(id uint64) bool) (removed int, err error) {
 
 // sweep removes a file that is not locked, if it is temporary (id 0) or unused.
 func (s *Store) sweep(dir *lockfile.Dir, name string, id uint64, used func(id uint64) bool) (bool, error) {
-	if id != 0 && used(id) { // most are: don't even open them
+	if id != 0 && used(id) { // most are, and need not be opened
 		return false, nil
 	}
 	gone, err := dir.SweepWith(name, func(int) error {
@@ -128,7 +128,7 @@ func (s *Store) Tidy(objects iter.Seq2[Place, int64]) (removed int, err error) {
 		if !ok {
 			continue
 		}
-		// With the lock of a sweep: a segment in use is left alone, and an empty one is removed.
+		// Under the lock of a sweep: segments in use are skipped, and empty ones are removed.
 		gone, err1 := s.segments.SweepWith(name, func(int) error {
 			d, err := s.open.get(s.segments, id)
 			if err != nil {

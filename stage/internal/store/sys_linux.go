@@ -9,8 +9,8 @@ import (
 	"leat/internal/fdio"
 )
 
-// hasExactHoles reports false for file systems that free nothing, or free it later, when a part of
-// an extent is punched, while their block counts claim otherwise.
+// hasExactHoles reports whether punching a part of an extent frees exactly its space. Some file
+// systems free nothing, or only later, although their block counts claim otherwise.
 func hasExactHoles(fd int) bool {
 	const btrfs, zfs, bcachefs = 0x9123683e, 0x2fc12fc1, 0xca451a4e
 	var st unix.Statfs_t
