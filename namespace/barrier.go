@@ -17,7 +17,7 @@ import (
 // complete then.
 var ErrBarrierBroken = errors.New("barrier is broken")
 
-// Barrier lets a number of processes (or goroutines) wait for each other, any number of times.
+// Barrier lets processes (or goroutines) wait for each other, any number of times.
 type Barrier struct {
 	n     int
 	space *Namespace
@@ -27,7 +27,7 @@ type Barrier struct {
 
 const barrierBroken = 1 << 31
 
-// load returns the state, whose memory is unmapped by Close.
+// load returns the state. Close unmaps its memory.
 func (b *Barrier) load() (uint64, error) {
 	b.space.mu.Lock()
 	defer b.space.mu.Unlock()
@@ -37,7 +37,7 @@ func (b *Barrier) load() (uint64, error) {
 	return b.word.Load(), nil
 }
 
-// swap changes the state if it is from.
+// swap sets the state to to if it is from and Close has not unmapped it.
 func (b *Barrier) swap(from, to uint64) bool {
 	b.space.mu.Lock()
 	defer b.space.mu.Unlock()

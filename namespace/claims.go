@@ -13,14 +13,14 @@ import (
 
 // Claims are locks on numbers made of a directory's device and inode. Each directory has four, one
 // for each way of using it: someone reads it (shared), someone writes it (exclusive), someone
-// writes, or reads, something inside it. Whoever claims first takes the lock for its own way and
-// then looks at those that exclude it, so of two that come at the same time at least one sees the
-// other. Looking takes nothing. The lock for an exclusive claim is a write lock until all claims of
-// the job are granted, and a read lock from then on, which the other members add theirs to; so
-// claims end with the last member and not with the first.
+// writes, or reads, something inside it. A job that claims a directory takes the lock for its own
+// way and then checks the locks that exclude it, so of two jobs that claim at the same time, at
+// least one sees the other. The check takes no lock. The lock for an exclusive claim is a write
+// lock until all claims of the job are granted, and a read lock from then on, to which the other
+// members add theirs. So claims end with the last member and not with the first.
 //
-// The numbers are spread over 64 files, since the kernel looks through all locks of a file whenever
-// one is taken.
+// The numbers are spread over 64 files, since the kernel scans all locks of a file whenever a
+// process takes one.
 const (
 	claimShared    = 0 // read locks of those who read the directory
 	claimExclusive = 1 // write lock while it is being claimed, then read locks of the members of one job
@@ -92,8 +92,8 @@ func (c *claims) take(places []wanted) (*wanted, error) {
 	return nil, nil
 }
 
-// add adds this process's locks to those of its job. The caller then checks that a member that was
-// there before still is.
+// add adds this process's locks to those of its job. The caller then checks that an earlier member
+// is still alive.
 func (c *claims) add(places []wanted) error {
 	_, err := c.lockAll(places, false)
 	return err
@@ -119,7 +119,7 @@ func (c *claims) lockAll(places []wanted, look bool) (*wanted, error) {
 	return nil, nil
 }
 
-// excluding are the ways that exclude each way, as runs of neighbours: first, count.
+// excluding lists the ways that exclude each way, as runs: the first way and their number.
 var excluding = [4][][2]int64{
 	claimShared:    {{claimExclusive, 2}},                 // exclusive, and exclusive inside
 	claimExclusive: {{claimShared, 1}, {claimInsideW, 2}}, // all

@@ -1,6 +1,6 @@
 // Package namespace gives all processes of one job on a host a number of their own, for the names
 // of what they share, and keeps two jobs from writing the same directory. The kernel holds all of
-// it: when the processes of the job die, by SIGKILL or otherwise, numbers, names and claims are
+// this: when the processes of the job die, by SIGKILL or otherwise, numbers, names and claims are
 // free at once.
 //
 // Every process of the job calls [Join]. Processes find each other by the key of the job, which

@@ -98,7 +98,7 @@ func (f *found) holder(m Member) Holder {
 		Name: f.record.Name}
 }
 
-// lookUp reads a job's file without a lock, which would disturb sweeps and last members.
+// lookUp reads a job's file without a lock, since a lock would disturb sweeps and last members.
 func lookUp(jobs *lockfile.Dir, name string) (*found, error) {
 	fd, err := unix.Openat(jobs.Fd(), name, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -146,8 +146,8 @@ func eachJob(jobs *lockfile.Dir) (list []*found, problems []error) {
 // registering or ending.
 const longestUnknown = 2 * time.Second
 
-// seen measures how long something was observed. The time between two observations counts for at
-// most mostBetween: on a machine that was suspended nobody made progress.
+// seen measures how long something was observed. The time between two observations counts up to
+// mostBetween, since no process makes progress while the machine is suspended.
 type seen struct {
 	last time.Time
 	sum  time.Duration
@@ -242,9 +242,9 @@ func (r *registration) explainExisting(name string, mayFollow bool) error {
 	return r.refuse(m, err)
 }
 
-// surelyAlive is how long a process must be observed to count as alive: for an instant the kernel
-// shows neither a SIGKILL nor the exit of a process, which may lose its processor in it and then
-// waits for time slices of 3 ms or more of the others.
+// surelyAlive is how long a process must be observed before it counts as alive. For an instant, the
+// kernel shows neither a SIGKILL nor the exit of a process. A process that is preempted in that
+// instant waits for time slices of other processes, each of 3 ms or more.
 const surelyAlive = 50 * time.Millisecond
 
 // refuse returns err, as a retryError until the process m was observed long enough.

@@ -21,7 +21,7 @@ type Namespace struct {
 	mu  sync.Mutex    // guards the fields below; never held while waiting
 	reg *registration // members, mutexes
 	// claims, number and the directory of shared objects: reg, unless the runtime directory was
-	// removed and made anew
+	// removed and made again
 	borrowed *registration
 	shared   map[string]*mapped
 	locks    map[string]chan struct{}
@@ -137,12 +137,12 @@ func (n *Namespace) Members() ([]Member, error) {
 	return n.reg.table.members(n.reg.slot)
 }
 
-// LeaderGone returns a channel that is closed when the leader ends, in any way; in the leader
-// itself it never is.
+// LeaderGone returns a channel that is closed when the leader ends for any reason. In the leader
+// itself it is never closed.
 func (n *Namespace) LeaderGone() <-chan struct{} { return n.leaderGone }
 
 // Lost returns a channel that is closed when the job has lost its claims: somebody removed the
-// runtime directory, and another job claimed them before this one registered anew. Err returns the
+// runtime directory, and another job claimed them before this one registered again. Err returns the
 // cause. The job must not write to its directories any more.
 func (n *Namespace) Lost() <-chan struct{} { return n.lost }
 
@@ -156,7 +156,7 @@ func (n *Namespace) Err() error {
 // Close rejects new calls with ErrClosed and waits for running ones; those that wait, of
 // [Barrier.Wait] and [Mutex.Lock], return ErrClosed. It leaves the job and ends this process's
 // claims, names and regions, whose memory must not be used any more. The last member removes what
-// they shared. Further calls do nothing.
+// the members shared. Further calls do nothing.
 func (n *Namespace) Close() (err error) {
 	n.closeOnce.Do(func() { err = n.leave() })
 	return err
@@ -188,8 +188,8 @@ const (
 	rootInterval   = time.Second           // for the removal of the runtime directory
 )
 
-// watch closes leaderGone at the end of the leader, and registers anew after the runtime directory
-// was removed.
+// watch closes leaderGone when the leader ends, and registers again after somebody removed the
+// runtime directory.
 func (n *Namespace) watch(ctx context.Context) {
 	defer close(n.watched)
 	leader := n.Leader()

@@ -12,8 +12,9 @@ const maxKeyBytes = 256
 // keyFromEnv returns the key of the job, and the variables that it comes from. Both are "" if no
 // variable identifies a job: the process is then a job of its own.
 //
-// The launcher that started this process comes before the batch job around it. The batch job counts
-// only if a launcher has given this process a rank: two commands of one batch script are two jobs.
+// The launcher that started this process takes precedence over the batch job around it. The batch
+// job counts only if a launcher has given this process a rank: two commands of one batch script are
+// two jobs.
 func keyFromEnv(getenv func(string) string) (key, source string) {
 	if job := getenv("LEAT_JOB"); job != "" {
 		return job, "LEAT_JOB"

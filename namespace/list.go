@@ -67,7 +67,7 @@ func List() (jobs []Job, problems []error) {
 		for _, c := range f.record.Claims {
 			j.Claims = append(j.Claims, Claim{Path: c.Path, Remote: c.Remote, Exclusive: c.Exclusive})
 		}
-		if j.Live { // else its number may be another's by now
+		if j.Live { // otherwise another job may have its number by now
 			j.Shared = sharedObjects(root, j.Number)
 		}
 		jobs = append(jobs, j)

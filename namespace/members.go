@@ -18,7 +18,7 @@ import (
 
 // The table of members is shared memory in the job's file. A member takes a slot by a write lock on
 // the slot's number, which the kernel releases with the process; then it writes the slot, the state
-// last. So a joined slot without a lock belongs to a member that died.
+// last. So a slot whose state is joined but that nobody locks belongs to a member that died.
 const (
 	slotFree   = 0
 	slotJoined = 1
@@ -192,7 +192,7 @@ func putSlot(b []byte, w Ranks) {
 	binary.LittleEndian.PutUint32(b[slotWorker:], uint32(int32(w.Worker)))
 }
 
-// leave marks the end of this process as intended. Its lock ends with the descriptor.
+// leave marks this process as ended by Close. Its lock ends with the descriptor.
 func (t *table) leave(slot int) { t.word(slot, slotState).Store(slotLeft) }
 
 // MemberDiedError is returned if a process of the job ended without Close.

@@ -10,20 +10,20 @@ import (
 	"leat/internal/lockfile"
 )
 
-// MosaicML streaming counts its jobs from 0 and does not know ours, which begin where it hardly
-// comes. They have six digits.
+// MosaicML streaming numbers its jobs from 0 and does not see leat's numbers. So these begin at a
+// number that it rarely reaches. They have six digits.
 const (
 	firstNumber = 500_000
 	maxNumber   = 999_999
 )
 
-// shmDir is where other programs have their names of shared memory.
+// shmDir is where other programs create their shared memory.
 const shmDir = "/dev/shm"
 
 func prefixOf(number int) string { return fmt.Sprintf("%06d", number) }
 
-// numberFiles is over how many files the locks on numbers are spread: the kernel looks through all
-// locks of a file.
+// numberFiles is the number of files over which the locks on numbers are spread, since the kernel
+// scans all locks of a file.
 const numberFiles = 16
 
 // lockNumber locks a number, or returns nil if another job has it.
@@ -39,8 +39,8 @@ func lockNumber(claimsDir *lockfile.Dir, n int, mode lockfile.Mode) (*lockfile.R
 }
 
 // takeNumber finds a number that no live job has and locks it: firstNumber first, then at random
-// among the first 4, 16, 64, …, so that numbers come back and the price grows with the logarithm of
-// the live jobs. want, if not negative, is the only one to try.
+// among the first 4, 16, 64, …. So numbers are reused, and the cost grows with the logarithm of the
+// number of live jobs. want, if not negative, is the only one to try.
 func takeNumber(root, claimsDir *lockfile.Dir, want int) (int, *lockfile.Ranges, error) {
 	var stuck error
 	for among := 1; among <= 1<<20; among *= 4 {

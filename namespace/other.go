@@ -19,7 +19,7 @@ func openFilePlace(path string) (*place, error) { return openPlace(path, false) 
 // Close does nothing: there are no places here.
 func (p *place) Close() error { return nil }
 
-// procState knows of a process only whether it exists.
+// procState finds only whether a process exists.
 func procState(pid int) procInfo {
 	p := procInfo{PID: pid}
 	if pid > 0 {

@@ -13,10 +13,10 @@ import (
 // dirID identifies a directory, whatever paths lead to it.
 type dirID struct{ Dev, Ino uint64 }
 
-// place is a directory, or a file by its name in a directory, and what it lies in.
+// place is a directory, or a file by its name in a directory, and the directories around it.
 type place struct {
-	// Path is absolute and without needless parts, and else as the user wrote it. It leads to the
-	// place.
+	// Path is absolute and without redundant elements, but otherwise as the user wrote it. It leads
+	// to the place.
 	Path string
 	// fd is open with O_PATH, so that the inode is not reused; -1 after Close. For a file it is
 	// that of its directory.
@@ -46,8 +46,8 @@ func fileID(dir dirID, name string) dirID {
 	return dirID{dir.Dev, binary.LittleEndian.Uint64(sum[:]) | 1<<63}
 }
 
-// absolute makes a path absolute. It keeps "..", which after a symbolic link does not mean the
-// parent in the text.
+// absolute makes a path absolute. It keeps "..", which after a symbolic link is not the parent in
+// the text.
 func absolute(path string) (string, error) {
 	if path == "" {
 		return "", errors.New("empty path")

@@ -15,12 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openPlace finds what a directory lies in. With create it makes the directory, with its missing
-// parents, permissions 0777 less the umask. It opens no file and changes nothing else. The caller
-// closes the place.
+// openPlace opens a directory and finds the directories around it. With create it makes the
+// directory, with its missing parents, permissions 0777 less the umask. It opens no file and
+// changes nothing else. The caller closes the place.
 //
-// Directories that this process may not enter, and mounts of other mount namespaces, are not seen:
-// a bind mount of /a/b is then not known to lie in /a.
+// openPlace does not see directories that this process may not enter, or mounts of other mount
+// namespaces. It then does not find that a bind mount of /a/b lies in /a.
 func openPlace(path string, create bool) (*place, error) {
 	abs, err := absolute(path)
 	if err != nil {
@@ -93,7 +93,7 @@ func (p *place) Close() error {
 	return os.NewSyscallError("close", unix.Close(fd))
 }
 
-// shorter returns an absolute path without needless parts that leads to the directory id.
+// shorter returns an absolute path without redundant elements that leads to the directory id.
 func shorter(path string, id dirID) string {
 	clean := filepath.Clean(path)
 	if !strings.Contains(path, "..") {
@@ -125,9 +125,9 @@ type mountRoot struct {
 	mnt uint64
 }
 
-// climb finds the place's ID and Ancestors. First it goes the way to "/", across mounts. Then, for
-// each mount that it came through and that does not show its file system from its root up (a bind
-// mount), it goes on inside of the file system, as far as another mount shows it.
+// climb finds the place's ID and Ancestors. First it climbs to "/", across mounts. A mount on the
+// way may not show its file system from the root (a bind mount). For each of these, it then
+// continues inside the file system, as far as another mount shows it.
 func (p *place) climb() error {
 	id, mnt, err := identify(p.fd)
 	if err != nil {
@@ -193,7 +193,7 @@ func (c *climber) up(fd int, id dirID, mnt uint64, across bool) error {
 }
 
 // behind adds the directories above the root of a mount in its own file system, up to the root of
-// another mount that shows them. It may find none: containers often see only a part of a file
+// another mount that shows them. It may find none, since containers often see only part of a file
 // system.
 func (c *climber) behind(root mountRoot) error {
 	if c.mounts == nil {
@@ -229,10 +229,9 @@ func (c *climber) behind(root mountRoot) error {
 	return nil
 }
 
-// open opens the directory rest of a mount, if it is the one that id says, or, where another mount
-// covers it, the nearest directory above that can be seen. The descriptor is -1 if there is none:
-// the mount point is covered by another mount or can't be entered, or a directory was renamed in
-// the meantime.
+// open opens the directory rest of a mount if its ID is id. Where another mount covers it, open
+// opens the nearest visible directory above. The descriptor is -1 if there is none: the mount point
+// is covered by another mount or can't be entered, or a directory was renamed in the meantime.
 func (m mountLine) open(rest string, id dirID) (int, dirID) {
 	point, err := openDir(unix.AT_FDCWD, m.point)
 	if err != nil {
@@ -247,7 +246,7 @@ func (m mountLine) open(rest string, id dirID) (int, dirID) {
 	for ; rest != "."; rest = filepath.Dir(rest) {
 		fd, err := openDir(point, rest)
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
-			continue // what covers a directory may not have the rest of the way
+			continue // the covering mount may lack the rest of the path
 		}
 		if err != nil {
 			break
@@ -275,8 +274,8 @@ func openDir(at int, path string) (int, error) {
 	return fdio.Open(at, path, unix.O_PATH|unix.O_DIRECTORY, 0)
 }
 
-// identify returns the directory's ID and the number of the mount that it was reached by, 0 if the
-// kernel does not report it.
+// identify returns the directory's ID and the number of the mount through which it was reached, 0
+// if the kernel does not report it.
 func identify(fd int) (dirID, uint64, error) {
 	var sx unix.Statx_t
 	// DONT_SYNC: a network file system need not be asked, since neither changes.
@@ -295,7 +294,7 @@ func identify(fd int) (dirID, uint64, error) {
 	return dirID{uint64(st.Dev), st.Ino}, mountOf(fd), nil
 }
 
-// mountOf is the slow way of kernels before 5.8.
+// mountOf is for kernels before 5.8, and slower.
 func mountOf(fd int) uint64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
 	if err != nil {

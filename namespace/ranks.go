@@ -28,7 +28,7 @@ type Ranks struct {
 
 // ranksFromEnv returns the ranks in the environment variables of the launcher. torchrun and mpirun
 // come before srun, since they run inside Slurm jobs and not the other way round. Without a
-// launcher it returns the zero Ranks, also for a process of a Slurm batch script that srun did not
+// launcher it returns the zero Ranks, even for a process of a Slurm batch script that srun did not
 // start.
 func ranksFromEnv(getenv func(string) string) (Ranks, error) {
 	v, outer := &vars{getenv: getenv}, &vars{getenv: getenv}

@@ -48,7 +48,7 @@ type record struct {
 	Since   time.Time `json:"since"`
 	Command string    `json:"command"`
 	Claims  []claim   `json:"claims,omitempty"`
-	Renewed bool      `json:"renewed,omitempty"` // registered anew after the runtime directory was removed
+	Renewed bool      `json:"renewed,omitempty"` // registered again after the runtime directory was removed
 }
 
 var errRecord = errors.New("not a record of a namespace")

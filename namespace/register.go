@@ -127,9 +127,9 @@ func closePlaces(list []wanted) {
 	}
 }
 
-// register makes r a member, as leader or follower as mayLead and mayFollow allow. It waits until
-// the end of ctx for a leader, for the end of killed holders of a claim, and for that of an earlier
-// run of the job.
+// register makes r a member: leader or follower, as mayLead and mayFollow allow. It waits until the
+// end of ctx for a leader, for the end of killed holders of a claim, and for that of an earlier run
+// of the job.
 func (r *registration) register(ctx context.Context, spec *Spec, w Ranks, mayLead, mayFollow bool) error {
 	// Polling this often takes a hundredth of a core.
 	pause := backoff.Backoff{Next: 50 * time.Microsecond, Max: 500 * time.Microsecond}
@@ -188,7 +188,7 @@ func (r *registration) lead(spec *Spec, w Ranks, mayFollow bool) (err error) {
 	}
 	want := -1
 	if r.renewing {
-		want = r.record.Number // which names of members contain
+		want = r.record.Number // which is part of the names of members
 	}
 	number, locked, err := takeNumber(r.root, r.claimsDir, want)
 	if err != nil {
@@ -216,7 +216,8 @@ func (r *registration) lead(spec *Spec, w Ranks, mayFollow bool) (err error) {
 		r.warn(spec, "sweeping leftovers failed", err)
 	}
 	r.hold, err = r.jobs.Publish(name, 0o600, func(fd int) error {
-		// Takes the slot before the file has a name, so that whoever finds it finds a live leader.
+		// Takes the slot before the file has a name, so that a process that finds it finds a live
+		// leader.
 		if r.locks, err = r.jobs.Ranges(fd, name); err != nil {
 			return err
 		}
@@ -279,8 +280,8 @@ func newRecord(spec *Spec, number int) record {
 func (r *registration) tidy() error {
 	const few = 4 // each registration leaves at most one, so the leftovers shrink
 	_, err := r.jobs.SweepSome(few)
-	// The first names of the directory may be those of live jobs, so now and then random names are
-	// swept. Leftovers then grow to about the number of live jobs.
+	// The first names in the directory may belong to live jobs, so some registrations sweep random
+	// names. Leftovers then grow to about the number of live jobs.
 	const seldom = 8
 	if mathrand.IntN(seldom) == 0 {
 		names, err1 := r.jobs.Names()

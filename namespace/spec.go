@@ -35,7 +35,7 @@ type Spec struct {
 	// torchrun (and launchers with its names), Open MPI, MPICH, Intel MPI or Slurm's srun; settings
 	// that are incomplete, not numbers, or contradictory are errors. Workers and Worker may be set
 	// in addition. With several processes the one with LocalRank 0 and Worker 0 leads, otherwise
-	// whoever comes first.
+	// the first to register.
 	Ranks Ranks
 	// MustLead makes this process register the job and never follow: if another has registered it,
 	// the error is ErrInUse or a *ClaimedError.
@@ -45,9 +45,9 @@ type Spec struct {
 	Wait time.Duration
 	// Command describes this run in the errors of other jobs. The default is the command line.
 	Command string
-	// Logger gets warnings: damaged records, a removed runtime directory (which was made anew), and
-	// records of MosaicML streaming that name a directory of this job but whose processes are not
-	// visible. nil discards them.
+	// Logger gets warnings: damaged records, a removed runtime directory (which was made again),
+	// and records of MosaicML streaming that name a directory of this job but whose processes are
+	// not visible. nil discards them.
 	Logger *slog.Logger
 }
 

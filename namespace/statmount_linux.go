@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// showsAll reports whether the mount that fd was reached by surely shows its file system from the
-// root up. Kernels from 6.8 report it in 2 us; the list of all mounts takes 44 us where there are
-// 20, and grows with them. false may mean that it is unknown.
+// showsAll reports whether the mount through which fd was opened is known to show its file system
+// from the root. Kernels from 6.8 report it in 2 us; the list of all mounts takes 44 us where there
+// are 20, and grows with them. false may mean that it is unknown.
 func showsAll(fd int) bool {
 	const wantRoot = 0x8 // STATMOUNT_MNT_ROOT
 	var sx unix.Statx_t

@@ -146,7 +146,7 @@ func mapsHave(maps string, id dirID, device, path string) (bool, error) {
 	}
 	defer f.Close()
 	for r := bufio.NewReaderSize(f, 64<<10); ; {
-		line, err := r.ReadSlice('\n') // one that is longer than a path can be is no line of ours
+		line, err := r.ReadSlice('\n') // a line longer than any path does not name the file
 		if n := len(line); n > 0 && line[n-1] == '\n' {
 			line = line[:n-1]
 		}

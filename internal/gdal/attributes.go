@@ -22,7 +22,7 @@ type Column struct {
 // usages holds the names of GDAL's GFU_ numbers.
 var usages = []string{"generic", "count", "name", "min", "max", "value", "red", "green", "blue", "alpha"}
 
-// maxCells bounds attribute tables, since damaged files may announce any size.
+// maxCells bounds attribute tables, since damaged files may claim any size.
 const maxCells = 1 << 26
 
 // withBand runs do with a band, counted from 1.

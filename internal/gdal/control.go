@@ -18,7 +18,8 @@ type controlPoint struct {
 // domainRPC is the metadata domain of rational polynomial coefficients.
 const domainRPC = "RPC"
 
-// control reads ground control points and coefficients. Those that are not finite are warned of.
+// control reads ground control points and coefficients. It adds a warning for those that it can't
+// use.
 func (f *File) control(h hDataset) {
 	g := &f.info.Grid
 	if items := f.info.Domains[domainRPC]; items != nil {
@@ -38,7 +39,7 @@ func (f *File) control(h hDataset) {
 		points.Points = append(points.Points, raster.GCP{ID: goString(unsafe.Pointer(p.id)),
 			Info: goString(unsafe.Pointer(p.info)), Pixel: p.pixel, Line: p.line, X: p.longX, Y: p.latY, Z: p.high})
 	}
-	// GDAL's writers, too, take the identity for no transform where there are points.
+	// Where there are points, GDAL's writers also treat the identity as no transform.
 	if !g.HasTransform || g.Transform == raster.Identity {
 		g.HasTransform, g.CRS = false, raster.CRS{}
 	}
@@ -49,8 +50,8 @@ func (f *File) control(h hDataset) {
 	g.GCPs = points
 }
 
-// setControl sets ground control points and coefficients. What the format refuses, it does not
-// keep.
+// setControl sets ground control points and coefficients. It ignores failures, since few formats
+// hold them.
 func (w *Writer) setControl() error {
 	g := &w.spec.Grid
 	if g.GCPs != nil && !g.HasTransform {

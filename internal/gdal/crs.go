@@ -15,10 +15,10 @@ import (
 	"leat/raster/geotiff"
 )
 
-// CRSs are compared by EPSG code where they have one, and else by geo keys (raster.CRS.Equal). GDAL
+// leat compares CRSs by EPSG code where they have one, else by geo keys (raster.CRS.Equal). GDAL
 // holds a CRS as an object of PROJ. Its GeoTIFF driver converts between such objects and geo keys,
-// by way of a file of one pixel in memory; so CRSs read by the native driver and those read here
-// compare, and a CRS without a code can be written to a GeoTIFF.
+// through a file of one pixel in memory. So a CRS read by the native driver can be compared with
+// one read here, and a CRS without a code can be written to a GeoTIFF.
 
 // known caches crsOf by WKT: the rasters of a job share few CRSs, and computing one takes a
 // millisecond.
@@ -57,8 +57,8 @@ func crsOf(s hSRS) raster.CRS {
 }
 
 // wktOf returns a CRS as WKT2:2015, or as WKT2:2019 if the older version can't express it. The text
-// of 2019 is not always the same: it says whether WGS 84 is a datum ensemble, which depends on what
-// GDAL's GeoTIFF driver looked up earlier on the thread.
+// of 2019 varies: whether it calls WGS 84 a datum ensemble depends on what GDAL's GeoTIFF driver
+// looked up earlier on the thread.
 func wktOf(s hSRS) string {
 	for _, format := range []string{"WKT2_2015", "WKT2_2019"} {
 		var text unsafe.Pointer
@@ -91,8 +91,8 @@ func codeOf(s hSRS) string {
 	return identify(s)
 }
 
-// minConfidence is PROJ's confidence from which a CRS has a code even if its name is spelled
-// differently.
+// minConfidence is the confidence of PROJ that identify requires. A match whose name is spelled
+// differently reaches it.
 const minConfidence = 90
 
 // identify finds the code of a CRS that does not name it, as in ESRI's files and those of older

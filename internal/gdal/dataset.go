@@ -166,7 +166,7 @@ func (f *File) start(limit int) error {
 	return nil
 }
 
-// absent reports whether path can only be the path of a file, and there is none.
+// absent reports whether path can only be the path of a file, and no such file exists.
 func absent(path string) bool {
 	_, err := os.Stat(path)
 	return errors.Is(err, fs.ErrNotExist) && !strings.Contains(path, ":") && !strings.HasPrefix(path, "/vsi")

@@ -191,9 +191,9 @@ const (
 	maskNodata     = 8
 )
 
-// mask finds what decides, other than the bands' nodata, which pixels are valid. raster.Source has
-// one mask for all bands: if bands have their own masks, a pixel is valid where all of these and
-// the nodata of the other bands say so.
+// mask finds what determines the valid pixels besides the bands' nodata. raster.Source has one mask
+// for all bands. If bands have masks of their own, a pixel is valid where it is valid in all of
+// these masks and does not equal the nodata of any other band.
 func (f *File) mask(h hDataset) {
 	i := &f.info
 	var nodata []int32

@@ -19,7 +19,7 @@ type Driver struct {
 	// rasters. Direct formats are written block by block, others by copying a complete raster.
 	Raster, Vector      bool
 	Read, Write, Direct bool
-	Extensions          []string        // without the dot, the most usual first
+	Extensions          []string        // without the dot, the most common first
 	Types               []ndarray.DType // pixel types that can be written; nil if the driver does not list them
 	Options             []CreationOption
 }
@@ -52,7 +52,7 @@ func Drivers() ([]Driver, error) {
 	return list, nil
 }
 
-// DriverByName returns the format with a short name, in upper or lower case.
+// DriverByName returns the format with a short name, regardless of case.
 func DriverByName(name string) (Driver, error) {
 	if err := errors.Join(checkText(name, "format", name), load()); err != nil {
 		return Driver{}, err
@@ -86,7 +86,8 @@ func describeDriver(h hDriver) Driver {
 		copies := yes("DCAP_CREATECOPY")
 		d.Write = d.Raster && (d.Direct || copies)
 		switch d.Name {
-		case "MRF", "NITF", "PCRaster", "PDF": // only GDALCreateCopy writes the CRS, the kind of coordinates or values, or any pixels
+		case "MRF", "NITF", "PCRaster", "PDF":
+			// Only GDALCreateCopy writes the CRS, the kind of coordinates or values, or any pixels.
 			d.Direct = d.Direct && !copies
 		}
 	}
@@ -109,8 +110,8 @@ func describeDriver(h hDriver) Driver {
 	return d
 }
 
-// ReadAs returns the name of the format as which GDAL reads files written in the format name, which
-// is mostly the same.
+// ReadAs returns the name of the format with which GDAL reads files that are written in the format
+// name. It is usually the same.
 func ReadAs(name string) string {
 	switch name {
 	case "COG":

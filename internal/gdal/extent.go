@@ -20,9 +20,9 @@ func Extent(g raster.Grid, to raster.CRS) (box [4]float64, err error) {
 	return box, err
 }
 
-// ExtentOn is [Extent] in the CRS of another grid, at the place where it meets that grid:
-// longitudes repeat after 360 degrees, and the grid may use others than the CRS itself, such as 0
-// to 360. An extent at both ends of the grid, but not between, is an error.
+// ExtentOn is [Extent] in the CRS of another grid, shifted to where it overlaps that grid:
+// longitudes repeat after 360 degrees, and the grid may use another range than the CRS itself, such
+// as 0 to 360. An extent at both ends of the grid but not between them is an error.
 func ExtentOn(g, on raster.Grid) (box [4]float64, err error) {
 	err = onPlane(g, on.CRS, func(l *transformer) error {
 		var x []float64
@@ -146,7 +146,7 @@ func arc(l *transformer, g raster.Grid, box [4]float64, x []float64, turn float6
 	return from, to, nil
 }
 
-// onto shifts a range of x by whole turns to where it meets a grid.
+// onto shifts a range of x by whole turns to where it overlaps a grid.
 func onto(from, to, turn float64, on raster.Grid) (minX, maxX float64, err error) {
 	left, _, right, _ := on.Bounds()
 	rounding := float64(1e-3 * math.Abs(on.Transform[1]))

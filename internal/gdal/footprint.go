@@ -100,7 +100,7 @@ func footprint(m mapper, size raster.Size, area bool, ref raster.Window, turns [
 
 // periodOf returns which of turns, in columns, leads to the same pixels of the input again; 0 for
 // none. It uses the points of the lattice that are ok. Most of them must agree, since some lie
-// where a transformation breaks.
+// where a transformation is discontinuous.
 func periodOf(m mapper, x, y []float64, ok []bool, turns []float64) (float64, error) {
 	const most = 256
 	var px, py []float64 // each point, and those one column and one turn to the right
@@ -213,9 +213,8 @@ func computeFootprint(m mapper, w raster.Window, size raster.Size, area bool, wi
 			}
 		}
 	}
-	// Inwards: the outermost points of an input yield no pixel. Only a few lines are tried, since
-	// the input does reach its transformed points, and no lines of which only some pixels would be
-	// probed.
+	// Inwards: the outermost points of an input yield no pixel. Try only a few lines, since the
+	// input reaches its transformed points. Skip lines of which only some pixels would be probed.
 	const inward = 8
 	empty := func(given bool) bool { return !given && p.err == nil && p.asked < mostPoints }
 	for range inward {
@@ -263,7 +262,7 @@ func (p *prober) row(row, left, right int) bool {
 // any reports whether the input yields one of n pixels. After an error, or too many points, it
 // returns false.
 func (p *prober) any(n int, at func(i int) (col, row int)) bool {
-	chunk := 32 // the first points are mostly enough
+	chunk := 32 // the first points are usually enough
 	step := 1 + (n-1)/walkPoints
 	for i := 0; i < n && p.err == nil && p.asked < mostPoints; chunk = min(2*chunk, manyPoints) {
 		p.x, p.y, p.x2, p.y2 = p.x[:0], p.y[:0], p.x2[:0], p.y2[:0]

@@ -24,7 +24,7 @@ const (
 // version is the loaded library's version, such as 3060200.
 var version int
 
-// load loads the library once per process. It is never unloaded, which GDAL does not survive.
+// load loads the library once per process. It is never unloaded, since GDAL does not support that.
 var load = sync.OnceValue(func() error {
 	if leftOut != "" {
 		return fmt.Errorf("%s (%w)", leftOut, ErrNotInstalled)

@@ -11,9 +11,9 @@ import (
 	"leat/internal/regular"
 )
 
-// GDAL's list of a VRT's files has those that the VRT names, if they are plain files. It lacks the
-// files of sources that are VRTs themselves, and files behind names such as NETCDF:"a.nc":b,
-// /vsizip/a.zip/b.tif or the text of a VRT, though pixels come from them.
+// GDAL lists the files that a VRT names if they are plain files. Its list lacks those of sources
+// that are VRTs themselves, and files behind names such as NETCDF:"a.nc":b, /vsizip/a.zip/b.tif or
+// the text of a VRT, although pixels come from them.
 
 const (
 	vrtHead  = 1024     // bytes in which GDAL recognizes a VRT

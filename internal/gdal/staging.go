@@ -15,9 +15,9 @@ import (
 	"leat/internal/tempfile"
 )
 
-// staging is the directory .NAME.leat-gdal next to an output, in which its files are written under
-// their own names: many formats have several, which name each other. The Writer locks it; the next
-// Writer removes what a dead one left.
+// staging is the directory .NAME.leat-gdal next to an output. The Writer writes files there under
+// their own names, since formats with several files store the names of the others. The Writer locks
+// it; the next Writer removes what a dead one left.
 type staging struct {
 	final string // the output's path
 	dir   string

@@ -47,8 +47,9 @@ type VectorRequest struct {
 	Drivers     []string
 }
 
-// VectorKey returns equal texts for two requests exactly if they burn the same: the path alone does
-// not identify a request, which may name an attribute. The key ignores the state of the source.
+// VectorKey returns equal texts for two requests if and only if they burn the same. The path alone
+// does not identify a request, which may name an attribute. The key ignores the state of the
+// source.
 func VectorKey(r VectorRequest) string {
 	if r.Type == ndarray.NoType {
 		r.Type = ndarray.Uint8

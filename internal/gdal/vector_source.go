@@ -41,8 +41,8 @@ type VectorInfo struct {
 	// else float64.
 	Type  ndarray.DType
 	Files []string // the source's files; none for a database or a service
-	// Onto is Extent in the grid's CRS, including what curves between the corners; nil if unknown
-	// or if it can't be transformed.
+	// Onto is Extent in the grid's CRS, including edges that curve between the corners; nil if
+	// unknown or if it can't be transformed.
 	Onto *[4]float64
 }
 
@@ -92,9 +92,9 @@ func HoldsVectors(path string) bool {
 	return found
 }
 
-// CheckVector reports, in the same words, what Rasterize would find wrong with r before it burns
-// anything, and describes what r means. It checks an attribute's values in the first 100,000
-// features, and runs a statement. If only one of source and grid names a CRS, that is an error.
+// CheckVector returns the errors that Rasterize would return before it burns anything, and
+// describes r. It checks an attribute's values in the first 100,000 features, and runs a statement.
+// If only one of source and grid names a CRS, that is an error.
 func CheckVector(ctx context.Context, r VectorRequest, g raster.Grid) (*VectorInfo, error) {
 	typed := r.Type != ndarray.NoType
 	if !typed {
@@ -420,8 +420,8 @@ func (r *VectorRequest) checkValues(ctx context.Context, from hDataset, layer *V
 // someFeatures is the number of features read between checks of the context.
 const someFeatures = 1000
 
-// eachFeature calls f with the features of a layer, at most most (0: all), until f returns a text
-// other than "", which eachFeature returns.
+// eachFeature calls f with up to most features of a layer (0: all) until f returns a text other
+// than "". It returns that text.
 func (r *VectorRequest) eachFeature(ctx context.Context, l hLayer, most int,
 	f func(h hFeature) string) (found string, err error) {
 	for n, more := 0, true; more && found == "" && err == nil && (most == 0 || n < most); n += someFeatures {

@@ -192,7 +192,7 @@ func (o *WarpOptions) validate(path string) error {
 	return nil
 }
 
-// newWarped takes ownership of src, also when it fails.
+// newWarped takes ownership of src, even when it fails.
 func newWarped(src *File, o *WarpOptions) (*Warped, error) {
 	w := &Warped{src: src, grid: o.Grid, method: methods[strings.ToLower(o.Method)],
 		lenses: map[hDataset]*transformer{}, memory: o.MaxBytes}

@@ -62,8 +62,8 @@ type trial struct {
 	value  ndarray.Scalar
 }
 
-// comesThrough reports whether reducing a raster of this value alone, four pixels to one, preserves
-// it.
+// comesThrough reports whether a raster that holds only this value keeps it when four pixels are
+// reduced to one.
 func comesThrough(m method, v ndarray.Scalar) bool {
 	key := trial{m.number, v}
 	if known, ok := trials.Load(key); ok {
@@ -118,8 +118,8 @@ func warpedTrial(m method, v ndarray.Scalar) bool {
 const checkBytes = 256 << 10
 
 // check returns an error for valid pixels in window from of the input that a warp would change. It
-// checks the input rather than the result, where sums might hide them. With masking, it checks only
-// for pixels that would become invalid.
+// checks the input rather than the result, where sums might hide a changed pixel. With masking, it
+// checks only for pixels that would become invalid.
 func (l *transformer) check(ctx context.Context, bands []int, from raster.Window, masking bool) error {
 	if from.Empty() {
 		return nil

@@ -130,7 +130,7 @@ func (l *transformer) transform(toInput int32, x, y []float64, ok []bool) error 
 	return nil
 }
 
-// work is what an operation computes, apart from where.
+// work is what an operation computes, without the window.
 type work struct {
 	bands  []int // of the input, without alpha
 	nodata bool  // apply the input's nodata
@@ -465,8 +465,8 @@ func (w *Warped) ReadMask(ctx context.Context, at raster.Window, dst []byte) err
 	})
 }
 
-// edgePixels is about the number of pixels per part at the input's edge, where two warps find out
-// which pixels GDAL yields; other parts need none.
+// edgePixels is the approximate number of pixels in a part at the input's edge. There, two warps
+// find which pixels GDAL yields; other parts need no warp.
 const edgePixels = 64 * 64
 
 // parts is pieces for a mask: it divides parts at the input's edge further than parts inside it.
@@ -506,9 +506,9 @@ func halves(w raster.Window) (a, b raster.Window) {
 	return a, b
 }
 
-// written returns which pixels of p GDAL yields, nil for all. GDAL does not report it. So unless it
-// is certain beforehand, written warps twice over different initial values: a pixel that keeps both
-// was not written.
+// written returns which pixels of p GDAL yields, nil for all. GDAL does not report that. Unless it
+// is certain beforehand, written warps twice, over different initial values: GDAL did not write a
+// pixel that keeps both.
 func (l *transformer) written(k work, p piece) ([]bool, error) {
 	if !l.w.masked && p.reach.inside(l.w.size) {
 		return nil, nil

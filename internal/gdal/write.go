@@ -330,7 +330,7 @@ func (w *Writer) describe() error {
 		if i.Colors != nil {
 			ok("the colour table", setColors(b, i.Colors))
 		} else if k := slices.Index(colors, i.Color); k > 0 && c.GDALGetRasterColorInterpretation(b) != int32(k) {
-			// Only alpha says something about pixels; few formats can hold the others.
+			// Only alpha determines which pixels are valid; few formats can hold the others.
 			if r := c.GDALSetRasterColorInterpretation(b, int32(k)); i.Color == raster.ColorAlpha {
 				ok("that a band is alpha", r)
 			}
