@@ -1,6 +1,11 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
 
 // addCompletion adds leat completion, whose mistakes are those of a command line.
 func addCompletion(root *cobra.Command) {
@@ -19,5 +24,18 @@ func addCompletion(root *cobra.Command) {
 		for _, shell := range c.Commands() {
 			shell.Args = noArguments(shell.Name())
 		}
+	}
+}
+
+// describeForCompletion takes the shape of the value from the usage of all flags, since shells show
+// the usage as it is.
+func describeForCompletion(c *cobra.Command) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if value, text := pflag.UnquoteUsage(f); strings.HasPrefix(f.Usage, "`") {
+			f.Usage = strings.TrimPrefix(text, value+": ")
+		}
+	})
+	for _, sub := range c.Commands() {
+		describeForCompletion(sub)
 	}
 }

@@ -36,9 +36,9 @@ above the first [NAME] hold for all runs, those below it for runs with --profile
   region = us-east-1
 
 Secrets have no place in the file. Credentials come from the provider's own variables, files and services.`,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("there is no command leat config %s; there are show and path", args[0])
+				return unknownCommand(c, args[0])
 			}
 			return nil
 		},

@@ -80,7 +80,7 @@ func helpCommand() *cobra.Command {
 					return sub.Name() == word || sub.HasAlias(word)
 				})
 				if i < 0 {
-					return unknownCommand(at, word)
+					return unknownTopic(at, word)
 				}
 				at = at.Commands()[i]
 			}

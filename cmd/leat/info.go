@@ -63,7 +63,8 @@ as s3://BUCKET/NAME, gs://, azblob:// or https://.`,
 func runInfo(ctx context.Context, w io.Writer, in *stores.Stores, paths []string, asJSON, computed bool) (err error) {
 	defer func() { err = errors.Join(err, in.Close()) }()
 	var errs []error
-	for i, path := range paths {
+	shown := 0
+	for _, path := range paths {
 		var d infoText
 		raster, err := infoOf(ctx, in, path, computed)
 		d = raster
@@ -86,7 +87,7 @@ func runInfo(ctx context.Context, w io.Writer, in *stores.Stores, paths []string
 		if asJSON {
 			err = writeJSON(w, d)
 		} else {
-			if i > 0 {
+			if shown++; shown > 1 {
 				fmt.Fprintln(w)
 			}
 			err = d.text(w)

@@ -44,6 +44,9 @@ func run(args []string) (int, unix.Signal) {
 	defer stop()
 	root := rootCommand()
 	root.SetArgs(args)
+	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
+		describeForCompletion(root)
+	}
 	err := root.ExecuteContext(ctx)
 	by := signalOf(ctx)
 	var status exitStatus
@@ -80,7 +83,7 @@ func fail(root *cobra.Command, args []string, err error) int {
 
 // commandOf is the command that args name, for the hint after a mistake.
 func commandOf(root *cobra.Command, args []string) string {
-	if c, _, err := root.Find(args); err == nil {
+	if c, _, err := root.Find(args); err == nil && c.Name() != "help" {
 		return c.CommandPath()
 	}
 	return root.CommandPath()
@@ -92,6 +95,9 @@ func rootCommand() *cobra.Command {
 		Short: "Run functions over every block of rasters of any size",
 		Long: `leat runs band math over rasters of any size: it reads ahead, computes on all cores, encodes in the
 workers, and writes GeoTIFFs that are the same byte for byte for any number of workers.`,
+		Example: `  leat demo
+  leat apply -i red=B4.tif -i nir=B5.tif -o ndvi=ndvi.tif -e '(nir - red) / (nir + red)'
+  leat info ndvi.tif`,
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,

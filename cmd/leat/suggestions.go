@@ -52,32 +52,52 @@ func unknownName(kind, name string, known []string) error {
 }
 
 // orList joins words: "a, b or c".
-func orList(words []string) string {
+func orList(words []string) string { return wordList(words, " or ") }
+
+// andList joins words: "a, b and c".
+func andList(words []string) string { return wordList(words, " and ") }
+
+// wordList joins words by commas, the last one by a word.
+func wordList(words []string, by string) string {
 	last := len(words) - 1
 	if last < 1 {
 		return strings.Join(words, "")
 	}
-	return strings.Join(words[:last], ", ") + " or " + words[last]
+	return strings.Join(words[:last], ", ") + by + words[last]
 }
 
 // unknownCommand is the error for an argument that is no command of c.
 func unknownCommand(c *cobra.Command, word string) error {
-	var names, topics []string
+	commands, topics := commandNames(c)
+	of := ""
+	if c.HasParent() {
+		of = " of " + c.Name()
+	}
+	return usageError{didYouMean(fmt.Errorf("there is no command %q%s; there are %s", word, of, andList(commands)),
+		word, append(commands, topics...))}
+}
+
+// unknownTopic is the error for an argument of leat help that is no command or topic of c.
+func unknownTopic(c *cobra.Command, word string) error {
+	commands, topics := commandNames(c)
+	if len(topics) == 0 {
+		return unknownCommand(c, word)
+	}
+	return usageError{didYouMean(fmt.Errorf("there is no command or topic %q; there are the commands %s, and the topics %s",
+		word, andList(commands), andList(topics)), word, append(commands, topics...))}
+}
+
+// commandNames returns the names of the commands and topics below c.
+func commandNames(c *cobra.Command) (commands, topics []string) {
 	for _, sub := range c.Commands() {
 		if sub.IsAdditionalHelpTopicCommand() {
 			topics = append(topics, sub.Name())
 		}
 		if sub.IsAvailableCommand() && sub.Name() != "help" {
-			names = append(names, sub.Name())
+			commands = append(commands, sub.Name())
 		}
 	}
-	of := ""
-	if c.HasParent() {
-		of = " of " + c.Name()
-	}
-	last := len(names) - 1
-	return usageError{didYouMean(fmt.Errorf("there is no command %q%s; there are %s and %s", word, of,
-		strings.Join(names[:last], ", "), names[last]), word, append(names, topics...))}
+	return commands, topics
 }
 
 // unknownOption is the error for an option that the command does not have.
@@ -90,6 +110,13 @@ func unknownOption(c *cobra.Command, e *pflag.NotExistError) error {
 	if c.Name() == "apply" {
 		if hint, ok := otherTools[name]; ok {
 			return hintedError{err, hint}
+		}
+	}
+	if !c.HasParent() {
+		for _, sub := range c.Commands() {
+			if f := sub.Flags(); f.Lookup(name) != nil || len(name) == 1 && f.ShorthandLookup(name) != nil {
+				return hintedError{err, fmt.Sprintf("write it behind the command, such as leat %s %s", sub.Name(), typed)}
+			}
 		}
 	}
 	if strings.HasPrefix(typed, "--") {

@@ -30,14 +30,16 @@ func group(fl *pflag.FlagSet, flag, heading string) {
 func usageText(c *cobra.Command) error {
 	var b strings.Builder
 	fmt.Fprint(&b, "Usage:\n")
+	usage := c.UseLine()
 	if c.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "  %s COMMAND\n", c.CommandPath())
-		commandsText(&b, c)
-	} else {
-		fmt.Fprintf(&b, "  %s\n", c.UseLine())
+		usage = c.CommandPath() + " COMMAND"
 	}
+	fmt.Fprintf(&b, "  %s\n", usage)
 	if c.HasExample() {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", c.Example)
+	}
+	if c.HasAvailableSubCommands() {
+		commandsText(&b, c)
 	}
 	first := true
 	c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -60,6 +62,9 @@ func usageText(c *cobra.Command) error {
 	}
 	if c.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "\n%s COMMAND --help describes a command.\n", c.CommandPath())
+	}
+	if !c.HasParent() {
+		b.WriteString("leat completion SHELL prints completions for bash, zsh, fish or powershell.\n")
 	}
 	_, err := fmt.Fprint(c.OutOrStderr(), b.String())
 	return err
