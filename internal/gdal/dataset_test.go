@@ -139,7 +139,7 @@ func TestOpenLeaks(t *testing.T) {
 			}
 		}
 	}
-	// The heap, GDAL and the memory of threads grow to their size in some rounds, a leak grows in all.
+	// The heap, GDAL and the memory of threads grow in some rounds, a leak in all.
 	var grown, left int
 	for range 6 {
 		before, files := resident(t)
