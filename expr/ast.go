@@ -59,12 +59,12 @@ func (e *Expr) Names() []string { return append([]string(nil), e.names...) }
 func CheckName(name string) error {
 	for i, r := range name {
 		if !isNameRune(r) || i == 0 && unicode.IsDigit(r) {
-			return fmt.Errorf("expr: %q cannot be the name of an input: use letters, digits and _, a letter first",
+			return fmt.Errorf("expr: %q cannot be the name of an input: use letters, digits and _, no digit first",
 				name)
 		}
 	}
 	if name == "" || !utf8.ValidString(name) {
-		return fmt.Errorf("expr: %q cannot be the name of an input: use letters, digits and _, a letter first", name)
+		return fmt.Errorf("expr: %q cannot be the name of an input: use letters, digits and _, no digit first", name)
 	}
 	if why := reserved(name); why != "" {
 		return fmt.Errorf("expr: %q cannot be the name of an input: it is %s", name, why)

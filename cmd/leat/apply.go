@@ -38,8 +38,9 @@ given several times, or a pattern such as t='2020*.tif', is a list of files: t[1
 median(t) works over all. Pixels that are nodata, NaN, masked or outside a file are invalid and stay so
 unless the expression says otherwise; the guide (docs/guide/expressions.md) has the whole table.
 
-Inputs and outputs may be URLs: s3://BUCKET/NAME, gs://, azblob://, and https:// for inputs. An input of which
-less than half is needed is read in pieces; others are brought to a directory on the local disk that all runs share.
+Inputs and outputs may be URLs: s3://BUCKET/NAME, gs://, azblob://, and https:// for inputs. If a job needs
+less than half of an input, leat reads it in pieces. It copies others to a directory on the local disk that all runs
+share.
 
 Vectors given with -v are inputs of one band to expressions: they are burned once, onto the grid of the rasters (or
 what else the grid is), in whatever coordinate reference system they are.

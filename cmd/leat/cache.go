@@ -28,8 +28,8 @@ func cacheCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cache",
 		Short: "Make, fill, look at and convert caches that processes share",
-		Long: `Cache works on the cache files that data loaders share: n numbered slots in one file, each of which takes one
-entry of any length, once. Programs use them through the Go package leat/cache, all processes of a machine at
+		Long: `Cache works on the cache files that data loaders share: n numbered slots in one file. Each slot
+takes one entry of any length, once. Programs use them through the Go package leat/cache, all processes of a machine at
 the same time; these commands may run meanwhile.
 
 Data go to standard output, messages to standard error. The exit code is 0 for success, 1 for a failure, 2 for a

@@ -76,7 +76,7 @@ func (f *workerFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&a.Queue, "aws-queue", "", "`NAME`: job queue of AWS Batch, or its ARN")
 	fl.StringVar(&a.Definition, "aws-definition", "", "`NAME`: job definition with leat in its image")
 	fl.StringVar(&a.Image, "aws-image", "",
-		"`IMAGE`: container image with leat in it, of which a job definition is made")
+		"`IMAGE`: container image with leat in it; leat makes a job definition from it")
 	fl.StringVar(&a.Program, "aws-program", "", "`PATH`: of leat in the image (default: the same as here)")
 	fl.StringVar(&a.Secret, "aws-secret", "",
 		"`NAME`: secretsmanager:NAME or ssm:NAME, where workers find the run's secret; it is written there")

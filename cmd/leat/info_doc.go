@@ -26,7 +26,7 @@ type infoDoc struct {
 	Metadata    map[string]string            `json:"metadata,omitempty"`
 	Domains     map[string]map[string]string `json:"domains,omitempty"` // other metadata; RPCs are in RPC
 	Warnings    []string                     `json:"warnings"`
-	Files       []string                     `json:"files,omitempty"` // that a raster consists of which GDAL reads
+	Files       []string                     `json:"files,omitempty"` // of a raster that GDAL reads
 	Subdatasets []infoSubdataset             `json:"subdatasets,omitempty"`
 }
 

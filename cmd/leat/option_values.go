@@ -40,6 +40,17 @@ func parseNamed[T any](option string, texts []string, parse func(string) (T, err
 
 // setOutputs calls set for the outputs that each value is for.
 func setOutputs[T any](job *apply.Job, option string, values []namedValue[T], set func(o *apply.Output, v T)) error {
+	return forOutputs(job, option, values, func(name string, v T) error {
+		o := job.Outputs[name]
+		set(&o, v)
+		job.Outputs[name] = o
+		return nil
+	})
+}
+
+// forOutputs calls f with the name of each output that a value is for.
+func forOutputs[T any](job *apply.Job, option string, values []namedValue[T],
+	f func(name string, v T) error) error {
 	var errs []error
 	for _, v := range values {
 		names := sortedNames(job.Outputs)
@@ -50,10 +61,8 @@ func setOutputs[T any](job *apply.Job, option string, values []namedValue[T], se
 			}
 			names = []string{v.name}
 		}
-		for _, n := range names {
-			o := job.Outputs[n]
-			set(&o, v.value)
-			job.Outputs[n] = o
+		for _, name := range names {
+			errs = append(errs, f(name, v.value))
 		}
 	}
 	return errors.Join(errs...)

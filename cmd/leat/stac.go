@@ -60,7 +60,7 @@ func (f *outputFlags) finalizeSTAC() error {
 // itemFiles returns the items that --stac asks for, without their contents.
 func (f *outputFlags) itemFiles(job *apply.Job) ([]*itemFile, error) {
 	var list []*itemFile
-	err := setOutputsNamed(job, "--stac", f.items, func(name, path string) error {
+	err := forOutputs(job, "--stac", f.items, func(name, path string) error {
 		i := slices.IndexFunc(list, func(it *itemFile) bool { return it.path == path })
 		if i < 0 {
 			i, list = len(list), append(list, &itemFile{path: path})
@@ -76,26 +76,6 @@ func (f *outputFlags) itemFiles(job *apply.Job) ([]*itemFile, error) {
 		return nil
 	})
 	return list, err
-}
-
-// setOutputsNamed calls set with the name of each output that a value is for.
-func setOutputsNamed(job *apply.Job, option string, values []namedValue[string],
-	set func(name, value string) error) error {
-	var errs []error
-	for _, v := range values {
-		names := sortedNames(job.Outputs)
-		if v.named {
-			if _, known := job.Outputs[v.name]; !known {
-				errs = append(errs, fmt.Errorf("%s %s: %w", option, v.text, unknownName("output", v.name, names)))
-				continue
-			}
-			names = []string{v.name}
-		}
-		for _, name := range names {
-			errs = append(errs, set(name, v.value))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // wgs84 is the CRS of the footprints of items.

@@ -4,6 +4,7 @@
 package colortable
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -133,15 +134,7 @@ func (t *Table) absolute(low, high float64) []Entry {
 			list[i].Value, list[i].Percent = low+(high-low)*list[i].Value/100, false
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Entry) int {
-		switch {
-		case a.Value < b.Value:
-			return -1
-		case a.Value > b.Value:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(list, func(a, b Entry) int { return cmp.Compare(a.Value, b.Value) })
 	return list
 }
 
