@@ -119,6 +119,12 @@ type Input struct {
 	// the files for it, as gdalwarp -ovr AUTO does. Files on the grid are read as they are.
 	Resample  string
 	Overviews bool
+	// Times say when the files were taken, one for each. The zero time is unknown; nil means that
+	// all are. Expressions such as trend(t, times) need them. FindTimes finds them in the metadata
+	// of the files (ACQUISITIONDATETIME, datetime), else as the first date in their names or those
+	// of their directories, else in TIFFTAG_DATETIME. A file without a time is an error then.
+	Times     []time.Time
+	FindTimes bool
 }
 
 // File returns an Input of one file.

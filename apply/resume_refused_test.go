@@ -113,6 +113,8 @@ func TestResumeRejectsChangedJob(t *testing.T) {
 			"the grid's size was 200 x 150 and is 100 x 100"},
 		"box elsewhere": {func(j *Job) { j.Controls.Window = &block.Window{Col: 20, Width: 180, Height: 150} },
 			"the grid's transform was "},
+		"times": {input(func(in *Input) { in.Times = []time.Time{later} }),
+			"input a: its time was none and is " + later.UTC().Format(time.RFC3339)},
 		"masks": {func(j *Job) { j.Controls.NoMask = true },
 			"the use of masks and nodata of inputs was on and is off"},
 		"unscale": {func(j *Job) { j.Controls.Unscale = true },

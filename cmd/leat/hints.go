@@ -164,6 +164,7 @@ var fieldHints = map[string]string{
 	"Input.Layers":    "use --bands to select bands",
 	"Input.Nodata":    "see --input-nodata",
 	"Input.Resample":  "see --resample",
+	"Input.Times":     "use --times to give the times of a list",
 	"Input.Overviews": "leave out --use-overviews, or copy the file first: leat stage get",
 	"Input.Source":    "use --stage-dir to name a directory for remote inputs, or copy the file first: leat stage get",
 

@@ -58,6 +58,7 @@ var fileProperties = []property[DescribedFile]{
 	{"nodata", func(f *DescribedFile) string { return strings.Join(f.Nodata, ",") }},
 	{"the scale", func(f *DescribedFile) string { return strings.Join(f.Scales, ",") }},
 	{"the offset", func(f *DescribedFile) string { return strings.Join(f.Offsets, ",") }},
+	{"its time", func(f *DescribedFile) string { return f.Time }},
 	{"its position in the grid", func(f *DescribedFile) string { return list([]int{f.Col, f.Row}) }},
 }
 

@@ -23,6 +23,8 @@ type Input struct {
 	Source    raster.Source
 	Resample  string
 	Overviews bool
+	Times     []time.Time
+	FindTimes bool
 }
 
 // Vector is the description of apply.Vector.

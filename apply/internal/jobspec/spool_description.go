@@ -66,6 +66,7 @@ type DescribedFile struct {
 	Offsets []string `json:"offsets"`
 	Col     int      `json:"col"`
 	Row     int      `json:"row"`
+	Time    string   `json:"time,omitempty"` // when it was taken, in RFC 3339
 	// Warp describes how the file is warped onto the grid; nil if it already lies on it.
 	Warp *DescribedWarp `json:"warp,omitempty"`
 	// Vector describes how the file is rasterized; nil for a raster.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"leat/block"
 	"leat/ndarray"
@@ -51,6 +52,7 @@ type InputSpec struct {
 	RowOffset int               `json:"row_offset"`
 	Mode      ReadMode          `json:"access,omitempty"` // how the file is read if it is in a store
 	Masks     []MaskSource      `json:"masks"`
+	Time      time.Time         `json:"time,omitzero"` // when it was taken
 	// Version is the version that the run opened; only if workers read.
 	Version *FileVersion `json:"version,omitempty"`
 	// Warp describes how the file is warped onto the grid; only if workers read.

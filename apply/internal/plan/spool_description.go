@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/output"
@@ -75,6 +76,9 @@ func describeInput(job *resolve.Job, f *resolve.File) jobspec.DescribedFile {
 		d.Path = local
 	}
 	d.Bytes = f.Info.FileBytes
+	if !f.Time.IsZero() {
+		d.Time = f.Time.UTC().Format(time.RFC3339Nano)
+	}
 	for i, l := range f.Layers {
 		b := f.Info.Bands[l-1]
 		d.Nodata = append(d.Nodata, jobspec.NodataText(f.Nodata[i]))

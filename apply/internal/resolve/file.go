@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"errors"
+	"time"
 
 	"leat/apply/internal/jobspec"
 	"leat/block"
@@ -24,6 +25,7 @@ type File struct {
 	Layers  []int             // bands to read, counted from 1
 	Nodata  []*ndarray.Scalar // per layer, in the type of the pixels; nil if none
 	Type    ndarray.DType     // of all layers
+	Time    time.Time         // when it was taken; zero if unknown
 	// Offered are the layers, with their nodata and masks, that expressions can choose from; nil
 	// without expressions.
 	Offered       []int

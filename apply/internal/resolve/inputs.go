@@ -85,6 +85,9 @@ func (f *File) resolve(spec jobspec.Input, noMask bool) error {
 		return fmt.Errorf("%s: %w: its transform, %v in GDAL's order, is not made of finite numbers", f.Path,
 			outcome.ErrNotGeoreferenced, t)
 	}
+	if err := f.resolveTime(spec); err != nil {
+		return err
+	}
 	f.Layers = spec.Layers
 	if len(f.Layers) == 0 {
 		for i := range f.Info.Bands {

@@ -18,6 +18,7 @@ import (
 	"leat/expr"
 	"leat/internal/gdal"
 	"leat/internal/regular"
+	"leat/internal/units"
 	"leat/objstore"
 )
 
@@ -47,6 +48,11 @@ func validate(job *jobspec.Job, partial bool) error {
 			bad("Input.Files", "input %s: no file is given", name)
 		case len(in.Files) > 1 && !in.List:
 			bad("Input.List", "input %s: %d files, expected one, as it is not a list", name, len(in.Files))
+		case in.Times != nil && len(in.Times) != len(in.Files):
+			bad("Input.Times", "input %s: %s for %s, expected one for each", name, units.Count(len(in.Times), "time"),
+				units.Count(len(in.Files), "file"))
+		case in.Times != nil && in.FindTimes:
+			bad("Input.Times", "input %s: its times are given, and are to be found, expected one of them", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(job.Expressions)) {
