@@ -19,7 +19,7 @@ var layers = [][]string{
 		"leat/internal/archtest", "leat/internal/fault", "leat/internal/listen",
 		"leat/internal/pytest", "leat/internal/localdir", "leat/internal/terminal", "leat/internal/regular",
 		"leat/internal/sysmem", "leat/internal/testreport", "leat/internal/units", "leat/internal/wkt",
-		"leat/internal/suggest"},
+		"leat/internal/suggest", "leat/expr/internal/focal"},
 	{"leat/internal/procfile", "leat/internal/tempfile", "leat/timing", "leat/objstore/internal/transport", "leat/internal/config"},
 	{"leat/internal/lockfile", "leat/internal/proctest", "leat/objstore"},
 	{"leat/namespace", "leat/stage/internal/store", "leat/objstore/objstoretest"},

@@ -1,0 +1,170 @@
+package focal
+
+import (
+	"bytes"
+	"math"
+
+	"leat/internal/elementary"
+)
+
+// The terrain functions compute in float64 from the 3 x 3 neighbours
+//
+//	a b c
+//	d e f
+//	g h i
+//
+// A pixel is invalid unless all nine are valid. Gradients are those of Horn, Hill shading and the
+// reflectance map (1981), as in gdaldem.
+
+// CellSize is the size of a pixel, as in a raster's transform: Y is negative if rows run south.
+// Both are in horizontal units, and Scale vertical units are as long as one of them: X * Scale is
+// the width in vertical units, as with gdaldem -s.
+type CellSize struct{ X, Y, Scale float64 }
+
+// Slope sets dst to the slopes in degrees.
+func Slope[T Float](dst, src *Plane[T], cell CellSize, s *Scratch) {
+	x, y := 8*cell.X*cell.Scale, 8*cell.Y*cell.Scale
+	terrain(dst, src, func(to, above, here, below []T, _ []byte) {
+		for i := range to {
+			dx, dy := horn(above, here, below, i)
+			dx, dy = dx/x, dy/y
+			to[i] = T(elementary.Atan(math.Sqrt(float64(dx*dx)+float64(dy*dy))) * (180 / math.Pi))
+		}
+	})
+}
+
+// Aspect sets dst to the directions in which the surface falls most steeply, in degrees clockwise
+// from north, from 0 to less than 360. A flat pixel is invalid.
+func Aspect[T Float](dst, src *Plane[T], cell CellSize, s *Scratch) {
+	x, y := cell.X, cell.Y
+	terrain(dst, src, func(to, above, here, below []T, valid []byte) {
+		for i := range to {
+			east, north := horn(above, here, below, i)
+			east, north = east/x, north/y
+			if east == 0 && north == 0 {
+				valid[i] = 0
+				to[i] = 0
+				continue
+			}
+			angle := elementary.Atan2(-east, -north) * (180 / math.Pi)
+			if angle < 0 {
+				angle += 360
+			}
+			v := T(angle)
+			if v >= 360 {
+				v = 0
+			}
+			to[i] = v
+		}
+	})
+}
+
+// Hillshade sets dst to the brightness of the surface under light from an azimuth, clockwise from
+// north, and an altitude above the horizon, both in degrees: a whole number from 1 to 255, as
+// gdaldem writes it.
+func Hillshade[T Float](dst, src *Plane[T], cell CellSize, azimuth, altitude float64, s *Scratch) {
+	x, y := 8*cell.X*cell.Scale, 8*cell.Y*cell.Scale
+	az, alt := azimuth*(math.Pi/180), altitude*(math.Pi/180)
+	up := 254 * elementary.Sin(alt)
+	east := 254 * elementary.Cos(alt) * elementary.Sin(az)
+	north := 254 * elementary.Cos(alt) * elementary.Cos(az)
+	terrain(dst, src, func(to, above, here, below []T, _ []byte) {
+		for i := range to {
+			dx, dy := horn(above, here, below, i)
+			dx, dy = dx/x, dy/y
+			light := (up - float64(dx*east) - float64(dy*north)) / math.Sqrt(1+float64(dx*dx)+float64(dy*dy))
+			to[i] = T(math.Floor(max(light, 0) + 1.5))
+		}
+	})
+}
+
+// horn returns eight times the rise from column to column and from row to row at pixel i.
+func horn[T Float](above, here, below []T, i int) (dx, dy float64) {
+	a, b, c := float64(above[i]), float64(above[i+1]), float64(above[i+2])
+	d, f := float64(here[i]), float64(here[i+2])
+	g, h, k := float64(below[i]), float64(below[i+1]), float64(below[i+2])
+	return (c + f + f + k) - (a + d + d + g), (g + h + h + k) - (a + b + b + c)
+}
+
+// TPI sets dst to the topographic position indices: the height minus the mean of the eight
+// neighbours.
+func TPI[T Float](dst, src *Plane[T], s *Scratch) {
+	terrain(dst, src, func(to, above, here, below []T, _ []byte) {
+		for i := range to {
+			sum := float64(above[i]) + float64(above[i+1]) + float64(above[i+2]) + float64(here[i]) +
+				float64(here[i+2]) + float64(below[i]) + float64(below[i+1]) + float64(below[i+2])
+			to[i] = T(float64(here[i+1]) - sum/8)
+		}
+	})
+}
+
+// TRI sets dst to the terrain ruggedness indices of Riley, DeGloria and Elliot, A terrain
+// ruggedness index that quantifies topographic heterogeneity (1999): the square root of the sum of
+// the squared differences from the eight neighbours.
+func TRI[T Float](dst, src *Plane[T], s *Scratch) {
+	terrain(dst, src, func(to, above, here, below []T, _ []byte) {
+		for i := range to {
+			e := float64(here[i+1])
+			square := func(v T) float64 {
+				d := float64(v) - e
+				return float64(d * d)
+			}
+			to[i] = T(math.Sqrt(square(above[i]) + square(above[i+1]) + square(above[i+2]) + square(here[i]) +
+				square(here[i+2]) + square(below[i]) + square(below[i+1]) + square(below[i+2])))
+		}
+	})
+}
+
+// Roughness sets dst to the largest minus the smallest of the nine heights.
+func Roughness[T Float](dst, src *Plane[T], s *Scratch) {
+	terrain(dst, src, func(to, above, here, below []T, _ []byte) {
+		for i := range to {
+			a, b, c := above[i], above[i+1], above[i+2]
+			d, e, f := here[i], here[i+1], here[i+2]
+			g, h, k := below[i], below[i+1], below[i+2]
+			to[i] = max(a, b, c, d, e, f, g, h, k) - min(a, b, c, d, e, f, g, h, k)
+		}
+	})
+}
+
+// Curvature sets dst to the curvatures of Zevenbergen and Thorne, Quantitative analysis of land
+// surface topography (1987): -200 * (D + E) with D = ((d+f)/2 - e) / X**2 and E = ((b+h)/2 - e) /
+// Y**2. The surface is convex where they are positive. Heights are in the units of CellSize.
+func Curvature[T Float](dst, src *Plane[T], cell CellSize, s *Scratch) {
+	x, y := cell.X*cell.X*cell.Scale, cell.Y*cell.Y*cell.Scale
+	terrain(dst, src, func(to, above, here, below []T, _ []byte) {
+		for i := range to {
+			e := float64(here[i+1])
+			d := ((float64(here[i])+float64(here[i+2]))/2 - e) / x
+			f := ((float64(above[i+1])+float64(below[i+1]))/2 - e) / y
+			to[i] = T(-200 * (d + f))
+		}
+	})
+}
+
+// terrain calls compute with each row of dst and the three rows of src around it, which begin one
+// column to the left. compute can clear bytes of valid.
+func terrain[T Float](dst, src *Plane[T], compute func(to, above, here, below []T, valid []byte)) {
+	row, col := offset(dst, src, 1, 1)
+	m := &mask[T]{dst: dst}
+	for r := range dst.Rows {
+		n := dst.Columns
+		at := (row+r)*src.Columns + col - 1
+		lines := [3]int{at - src.Columns, at, at + src.Columns}
+		to := dst.Values[r*n:][:n]
+		valid := m.row(r, 0, n)
+		above, here, below := src.Values[lines[0]:][:n+2], src.Values[lines[1]:][:n+2], src.Values[lines[2]:][:n+2]
+		compute(to, above, here, below, valid)
+		if src.Valid == nil {
+			continue
+		}
+		for _, at := range lines {
+			if v := src.Valid[at:][:n+2]; bytes.IndexByte(v, 0) >= 0 {
+				invalidate(valid, v)
+				invalidate(valid, v[1:])
+				invalidate(valid, v[2:])
+			}
+		}
+	}
+	m.finish()
+}
