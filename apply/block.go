@@ -28,18 +28,23 @@ type names struct {
 	files           map[string][]int // by input, in the order of its list
 	lists           map[string]bool
 	outputs         map[string]int
+	variables       map[string]int
 	params          any
 	merges, unscale bool
 }
 
 func newNames(job *resolve.Job) *names {
 	n := &names{files: map[string][]int{}, lists: job.Inputs.Lists, outputs: map[string]int{},
-		params: job.Values.Function.Params, merges: job.Values.Function.Merges, unscale: job.Values.Controls.Unscale}
+		variables: map[string]int{}, params: job.Values.Function.Params, merges: job.Values.Function.Merges,
+		unscale: job.Values.Controls.Unscale}
 	for i, f := range job.Inputs.Files {
 		n.files[f.Name] = append(n.files[f.Name], i)
 	}
 	for i, o := range job.Outputs {
 		n.outputs[o.Name] = i
+	}
+	for i, name := range sortedKeys(job.Values.Variables) {
+		n.variables[name] = i
 	}
 	return n
 }
@@ -170,6 +175,23 @@ func (b *Block) Nodata(name string, band int) (ndarray.Scalar, bool) {
 		return *n, true
 	}
 	return ndarray.Scalar{}, false
+}
+
+// Variable returns the pixels of a variable. It panics if there is none of that name.
+func (b *Block) Variable(name string) *ndarray.Array { return b.exec.Variable(b.variable(name)) }
+
+// VariableValid returns the valid pixels of a variable as Valid does those of an input. Its memory
+// is that of NewOut.
+func (b *Block) VariableValid(name string) *ndarray.Array {
+	return b.exec.VariableValid(b.variable(name))
+}
+
+func (b *Block) variable(name string) int {
+	i, ok := b.names.variables[name]
+	if !ok {
+		panic(fmt.Sprintf("there is no variable %q", name))
+	}
+	return i
 }
 
 // NewOut returns an array for SetOut, with this number of bands and the block's size, margin

@@ -41,9 +41,10 @@ var testFunctions = Functions{
 		runtime.Goexit()
 		return nil, nil
 	}},
-	"untyped": {Func: halves},
-	"spread":  {Func: spread},
-	"records": {Func: emitsRecord, Params: Gob[int](), Emits: plainBytes{}},
+	"untyped":     {Func: halves},
+	"spread":      {Func: spread},
+	"column sums": {Func: columnSums, Params: Gob[int](), Emits: Gob[map[int][]float64]()},
+	"records":     {Func: emitsRecord, Params: Gob[int](), Emits: plainBytes{}},
 }
 
 // plainBytes is a codec for byte slices.

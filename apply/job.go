@@ -37,6 +37,12 @@ type Job struct {
 	Function    string
 	Functions   Functions
 
+	// Variables are expressions by name for a function, which gets their pixels by Block.Variable
+	// and reads no input directly. Where pixels may be invalid, a variable of integers below 64
+	// bits has a wider type, of which no valid pixel has the nodata value; [Block.VariableValid]
+	// finds them.
+	Variables map[string]string
+
 	// Setup makes the state of one worker before its first block; Block.State returns it. Close
 	// ends the state, even after an error, and returns its value for MergeWorkers, if that is set.
 	// Both may be nil.
@@ -64,6 +70,9 @@ type Job struct {
 	WorkerValues codec.Codec[any]
 	// Params is returned by Block.Params. It must not be changed during the run.
 	Params any
+	// MakeParams makes Params when grid and variables are known, before the run is planned. bytes
+	// is the memory that they take in each process, and what Merge keeps.
+	MakeParams func(ctx context.Context, r Resolved) (params any, bytes int64, err error)
 
 	Controls    Controls
 	Concurrency Concurrency
@@ -90,6 +99,18 @@ type Job struct {
 	// Vectors are inputs that are rasterized onto the job's grid. Their names must differ from
 	// those of Inputs. They do not count for the footprint.
 	Vectors map[string]Vector
+}
+
+// Resolved is what MakeParams gets to know of a job.
+type Resolved struct {
+	Grid      raster.Grid
+	Variables map[string]Variable
+}
+
+// Variable is the type and the number of bands of a variable.
+type Variable struct {
+	Type  ndarray.DType
+	Bands int
 }
 
 // WorkerInfo identifies a worker to Setup.
@@ -192,7 +213,14 @@ type Output struct {
 	// KEY=VALUE. COG, HistAux and the fields from Compression to BigTIFF apply to GeoTIFF only.
 	Format  string
 	Options []string
+
+	// Table makes this an output of values instead of pixels, of which only Path, NoClobber and
+	// TempDir are used. nil: it is a raster.
+	Table *Table
 }
+
+// Table is an output that holds what a job has made of emitted values.
+type Table = jobspec.Table
 
 // Footprint selects the pixels that a job covers.
 type Footprint = jobspec.Footprint

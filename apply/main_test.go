@@ -20,6 +20,7 @@ func TestMain(m *testing.M) {
 		"large raster":    largeRaster,
 		"vector output":   vectorOutput,
 		"format output":   formatOutput,
+		"table output":    tableOutput,
 	})
 	goleak.VerifyTestMain(m)
 }

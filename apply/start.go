@@ -49,6 +49,17 @@ func prepare(ctx context.Context, job *Job, abort func(error)) (*resolve.Job, *p
 	if err != nil {
 		return nil, nil, err
 	}
+	if job.MakeParams != nil {
+		r := Resolved{Grid: resolved.Grid, Variables: map[string]Variable{}}
+		for i, name := range sortedKeys(job.Variables) {
+			p := resolved.Variables[i]
+			r.Variables[name] = Variable{p.Type(), p.Bands()}
+		}
+		f := &resolved.Values.Function
+		if f.Params, f.ParamsBytes, err = job.MakeParams(ctx, r); err != nil {
+			return nil, nil, errors.Join(err, resolved.Inputs.Close())
+		}
+	}
 	p, err := plan.New(ctx, resolved)
 	if err != nil {
 		return nil, nil, errors.Join(err, resolved.Inputs.Close())

@@ -19,8 +19,10 @@ type Block struct {
 	data    *blockData
 	outs    []*ndarray.Array // by output; nil before SetOut
 	emitted []any
-	extras  []spool.Extra    // results of the block other than pixels, by output
-	valid   []*ndarray.Array // by file, computed on demand
+	// variables are those of the function, in the order of the job.
+	variables []variable
+	extras    []spool.Extra    // results of the block other than pixels, by output
+	valid     []*ndarray.Array // by file, computed on demand
 }
 
 // Blocks returns all blocks of the run.
@@ -88,6 +90,26 @@ func (b *Block) SetOut(output int, a *ndarray.Array) {
 			Offset: a.Offset + o*a.Strides[1] + o*a.Strides[2]}
 	}
 	b.outs[output] = a
+}
+
+// variable holds the pixels of a variable.
+type variable struct {
+	pixels *ndarray.Array
+	nodata *ndarray.Scalar // nil if all pixels are valid
+}
+
+// Variable returns the pixels of a variable: (bands, rows, columns).
+func (b *Block) Variable(i int) *ndarray.Array { return b.variables[i].pixels }
+
+// VariableValid returns an array of the variable's shape: 0 where a pixel is not valid, 1
+// elsewhere.
+func (b *Block) VariableValid(i int) *ndarray.Array {
+	v := &b.variables[i]
+	valid := b.NewArray(ndarray.Uint8, v.pixels.Shape[0])
+	for band := range v.pixels.Shape[0] {
+		validity(valid.At(band).Raw(), v.pixels.At(band), v.nodata, nil)
+	}
+	return valid
 }
 
 // Emit adds a value for Merge.

@@ -24,6 +24,7 @@ type computing struct {
 	writers     []*output.Writer // of the outputs
 	function    Function
 	expressions *expressions // nil for a function
+	variables   *expressions // of a function; nil if there are none
 	timings     *timing.Recorder
 	abort       func(cause error) // ends the run
 }
@@ -36,6 +37,9 @@ func newComputing(job *resolve.Job, blocks block.Plan, in *resolve.Inputs, write
 		c.expressions = &expressions{programs: job.Programs, collisionFails: job.Values.Controls.NodataCollision}
 		c.function.Compute = c.expressions.compute
 	}
+	if job.Variables != nil {
+		c.variables = &expressions{programs: job.Variables}
+	}
 	return c
 }
 
@@ -46,7 +50,7 @@ type computeState struct {
 	state      any              // of the function
 	encodings  []*spool.Encoder // by output
 	arrays     []*lent          // memory of output arrays
-	evaluators *evaluators      // of expressions
+	evaluators *evaluators      // of expressions or variables
 	computed   int              // blocks that the state has seen
 }
 
@@ -147,7 +151,12 @@ func (w *computeState) call(ctx context.Context, b *Block) (err error) {
 		}
 		err = &outcome.PanicError{Value: p, Stack: debug.Stack()}
 	}()
-	err = w.shared.function.Compute(ctx, b)
+	if v := w.shared.variables; v != nil {
+		err = v.computeVariables(ctx, b)
+	}
+	if err == nil {
+		err = w.shared.function.Compute(ctx, b)
+	}
 	finished = true
 	return err
 }
@@ -156,12 +165,16 @@ func (w *computeState) call(ctx context.Context, b *Block) (err error) {
 // is used again.
 func (w *computeState) encode(b *Block, i int) (*spool.Encoder, *spool.Record, error) {
 	o := w.shared.writers[i]
-	a := b.outs[i]
-	if a == nil {
+	a, t, bands := b.outs[i], output.TableType, output.TableBands
+	switch {
+	case o.Spec.Table != nil:
+	case a == nil:
 		return nil, nil, localError(stageComputing, w.lane, &b.Block,
 			fmt.Errorf("the function set no output %q", o.Name))
+	default:
+		t, bands = a.Type, a.Shape[0]
 	}
-	if err := o.Begin(b.Number, a.Type, a.Shape[0]); err != nil {
+	if err := o.Begin(b.Number, t, bands); err != nil {
 		return nil, nil, err
 	}
 	if w.encodings[i] == nil {

@@ -9,6 +9,7 @@ import (
 	"leat/apply/internal/resolve"
 	"leat/block"
 	"leat/expr"
+	"leat/ndarray"
 )
 
 // expressions compute a job's outputs from its inputs.
@@ -26,52 +27,90 @@ type evaluators struct {
 
 // compute is the function of a job with expressions.
 func (x *expressions) compute(ctx context.Context, b *Block) error {
-	ev := b.state.evaluators
-	if ev == nil {
-		ev = &evaluators{}
-		for _, p := range x.programs {
-			ev.evals = append(ev.evals, p.NewEvaluator())
-		}
-		b.state.evaluators = ev
-	}
-	n := b.Rows() * b.Columns()
-	place := expr.Place{Col: b.Window.Col - b.Overlap(), Row: b.Window.Row - b.Overlap(), Columns: b.Columns(),
-		Transform: b.Grid().Transform}
+	ev := x.evaluators(b)
 	for i, p := range x.programs {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		ev.operands = ev.operands[:0]
-		for _, op := range p.Operands {
-			fd := &b.data.files[op.File]
-			var mask []byte
-			if op.File != p.Carried {
-				mask = fd.maskOf(b.File(op.File), op.Layer)
-			}
-			ev.operands = append(ev.operands, expr.Operand{Data: fd.array.At(op.Layer).Raw(), Mask: mask})
-		}
-		out := b.NewArray(p.Type(), p.Bands())
-		ev.dst = ev.dst[:0]
-		for band := range p.Bands() {
-			ev.dst = append(ev.dst, out.At(band).Raw())
-		}
-		counts := expr.Counts{FirstCollision: -1}
-		if err := ev.evals[i].EvalAt(place, ev.operands, ev.dst, n, &counts); err != nil {
-			return locate(b, p, err)
+		out, counts, err := ev.eval(b, i, p)
+		if err != nil {
+			return err
 		}
 		b.extras[i].Counts = counts
 		if counts.NodataCollision > 0 {
 			at := b.pixelAt(counts.FirstCollision)
 			b.extras[i].Col, b.extras[i].Row = at.Col, at.Row
 			if x.collisionFails {
-				return jobspec.Errorf("Controls.NodataCollision",
-					"output %s: the valid pixel at column %d, row %d of the grid has the nodata value %v", p.Output, at.Col, at.Row,
-					p.Nodata())
+				return collision(b, p, &counts)
 			}
 		}
 		b.SetOut(i, out)
 	}
 	return nil
+}
+
+// computeVariables computes the variables of a function.
+func (x *expressions) computeVariables(ctx context.Context, b *Block) error {
+	ev := x.evaluators(b)
+	b.variables = make([]variable, len(x.programs))
+	for i, p := range x.programs {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		v, counts, err := ev.eval(b, i, p)
+		if err != nil {
+			return err
+		}
+		if counts.NodataCollision > 0 {
+			return collision(b, p, &counts)
+		}
+		b.variables[i] = variable{v, p.Nodata()}
+	}
+	return nil
+}
+
+// collision returns the error about a valid pixel that has the nodata value.
+func collision(b *Block, p *resolve.Program, counts *expr.Counts) error {
+	at := b.pixelAt(counts.FirstCollision)
+	return jobspec.Errorf("Controls.NodataCollision",
+		"%s: the valid pixel at column %d, row %d of the grid has the nodata value %v", p.Label, at.Col, at.Row, p.Nodata())
+}
+
+// evaluators returns the evaluators of the worker that computes a block.
+func (x *expressions) evaluators(b *Block) *evaluators {
+	if b.state.evaluators == nil {
+		ev := &evaluators{}
+		for _, p := range x.programs {
+			ev.evals = append(ev.evals, p.NewEvaluator())
+		}
+		b.state.evaluators = ev
+	}
+	return b.state.evaluators
+}
+
+// eval evaluates program i on a block, margin included.
+func (ev *evaluators) eval(b *Block, i int, p *resolve.Program) (*ndarray.Array, expr.Counts, error) {
+	ev.operands = ev.operands[:0]
+	for _, op := range p.Operands {
+		fd := &b.data.files[op.File]
+		var mask []byte
+		if op.File != p.Carried {
+			mask = fd.maskOf(b.File(op.File), op.Layer)
+		}
+		ev.operands = append(ev.operands, expr.Operand{Data: fd.array.At(op.Layer).Raw(), Mask: mask})
+	}
+	out := b.NewArray(p.Type(), p.Bands())
+	ev.dst = ev.dst[:0]
+	for band := range p.Bands() {
+		ev.dst = append(ev.dst, out.At(band).Raw())
+	}
+	place := expr.Place{Col: b.Window.Col - b.Overlap(), Row: b.Window.Row - b.Overlap(), Columns: b.Columns(),
+		Transform: b.Grid().Transform}
+	counts := expr.Counts{FirstCollision: -1}
+	if err := ev.evals[i].EvalAt(place, ev.operands, ev.dst, b.Rows()*b.Columns(), &counts); err != nil {
+		return nil, counts, locate(b, p, err)
+	}
+	return out, counts, nil
 }
 
 // locate adds the pixel's position in the grid to an error about one pixel.
@@ -85,7 +124,7 @@ func locate(b *Block, p *resolve.Program, err error) error {
 	if what == "" {
 		what = fmt.Sprintf("band %d", pe.Band)
 	}
-	return fmt.Errorf("output %s: %s at column %d, row %d of the grid: %s", p.Output, what, w.Col, w.Row, pe.Msg)
+	return fmt.Errorf("%s: %s at column %d, row %d of the grid: %s", p.Label, what, w.Col, w.Row, pe.Msg)
 }
 
 // pixelAt returns the pixel of the grid at index i of the block's arrays.

@@ -14,7 +14,7 @@ import (
 // are still open.
 func NewSpec(values *jobspec.Job, p *plan.Plan, in *resolve.Inputs, outs []*output.Output) (_ *jobspec.Spec,
 	err error) {
-	s := &jobspec.Spec{Expressions: values.Expressions, Function: values.Function.Name,
+	s := &jobspec.Spec{Expressions: values.Expressions, Variables: values.Variables, Function: values.Function.Name,
 		Emits: values.Function.Emits != nil, Merges: values.Function.Merges,
 		MergesWorkers: values.Function.MergesWorkers, BigEndian: jobspec.BigEndian,
 		Outputs: map[string]jobspec.OutputSpec{}, Controls: values.Controls, Grid: p.Grid, Blocks: p.Blocks,

@@ -92,8 +92,19 @@ func Diff(was, now *Description) []string {
 			func(d *Description) string { return quote(d.Expressions[name]) }}
 		clauses = append(clauses, diff("", []property[Description]{expression}, was, now)...)
 	}
+	for _, name := range slices.Sorted(maps.Keys(union(was.Variables, now.Variables))) {
+		variable := property[Description]{"the variable " + name, func(d *Description) string { return quote(d.Variables[name]) }}
+		clauses = append(clauses, diff("", []property[Description]{variable}, was, now)...)
+	}
 	clauses = append(clauses, diffInputs(was.Inputs, now.Inputs)...)
 	return append(clauses, diff("output "+now.Output+": ", outputProperties, was, now)...)
+}
+
+func union(a, b map[string]string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return all
 }
 
 // DiffOutputs returns the difference between two lists of outputs as a clause; none if they agree.

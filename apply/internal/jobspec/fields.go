@@ -88,6 +88,7 @@ type Output struct {
 	BeforeClose     func(info *raster.Info) error `json:"-"`
 	Format          string
 	Options         []string
+	Table           *Table
 }
 
 // Controls is the description of apply.Controls.
@@ -175,6 +176,7 @@ type Function struct {
 	// Params are the function's parameters. ParamsCodec encodes them, Emits the values that the
 	// function emits, and WorkerValues those of Close; they may be nil.
 	Params                           any
+	ParamsBytes                      int64 // the memory that they take in each process
 	ParamsCodec, Emits, WorkerValues codec.Codec[any]
 }
 
@@ -184,6 +186,7 @@ type Job struct {
 	Vectors     map[string]Vector
 	Outputs     map[string]Output
 	Expressions map[string]string // nil for a function
+	Variables   map[string]string // expressions by name whose pixels the function gets
 	Function    Function
 	Controls    Controls
 	Concurrency Concurrency

@@ -16,6 +16,7 @@ import (
 // contains all decisions, so that no worker has to repeat one.
 type Spec struct {
 	Expressions map[string]string `json:"expressions,omitempty"`
+	Variables   map[string]string `json:"variables,omitempty"`
 	Function    string            `json:"function,omitempty"`
 	Params      []byte            `json:"params,omitempty"`
 	Emits       bool              `json:"emits,omitempty"`

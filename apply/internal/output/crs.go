@@ -49,7 +49,7 @@ func ResolveCRS(outs []*Output, grid *raster.Grid) (note string, err error) {
 // holdAside makes GeoTIFF outputs have the system, and ground control points, in their .aux.xml.
 func holdAside(outs []*Output, wkt string) {
 	for _, o := range outs {
-		if !o.Spec.UsesGDAL() {
+		if o.Spec.isNative() {
 			o.WKT = wkt
 		}
 	}
@@ -57,5 +57,5 @@ func holdAside(outs []*Output, wkt string) {
 
 // HasNative reports whether one of the outputs is a GeoTIFF that leat writes itself.
 func HasNative(outs []*Output) bool {
-	return slices.ContainsFunc(outs, func(o *Output) bool { return !o.Spec.UsesGDAL() })
+	return slices.ContainsFunc(outs, func(o *Output) bool { return o.Spec.isNative() })
 }

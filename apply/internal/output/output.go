@@ -39,7 +39,11 @@ type Output struct {
 // before the grid is known.
 func New(name string, spec Spec, expressions bool) (*Output, []error) {
 	o := &Output{Name: name, Spec: spec, Type: spec.Type, Bands: spec.Bands, format: native{}}
-	if spec.UsesGDAL() {
+	switch {
+	case spec.Table != nil:
+		o.format, o.Type, o.Bands = table{}, TableType, TableBands
+		o.Spec.NoStatistics, o.Spec.NoHistogram, o.Spec.NoOverviews = true, true, true
+	case spec.UsesGDAL():
 		o.format = &gdalFormat{}
 	}
 	return o, o.resolve(expressions)

@@ -88,8 +88,14 @@ func (s *Spec) localPath() string {
 // UsesGDAL reports whether the output is written through GDAL.
 func (s *Spec) UsesGDAL() bool { return s.Format != "" && !strings.EqualFold(s.Format, nativeName) }
 
-// FormatName returns GDAL's name of the output's format.
+// isNative reports whether the output is a GeoTIFF that leat writes itself.
+func (s *Spec) isNative() bool { return s.Table == nil && !s.UsesGDAL() }
+
+// FormatName returns GDAL's name of the output's format, or that of the table.
 func (s *Spec) FormatName() string {
+	if s.Table != nil {
+		return s.Table.Format
+	}
 	if s.UsesGDAL() {
 		return s.Format
 	}

@@ -112,7 +112,7 @@ func (w *Writer) open() error {
 	}
 	w.Layout, err = spool.NewLayout(spool.Spec{Output: w.Name, File: file, Blocks: w.blocks, Candidates: candidates,
 		Factors: w.Factors, Method: w.Spec.OverviewMethod, Alpha: w.AlphaBand(),
-		Statistics: !w.Spec.NoStatistics, Histogram: !w.Spec.NoHistogram})
+		Statistics: !w.Spec.NoStatistics, Histogram: !w.Spec.NoHistogram, NoPixels: w.Spec.Table != nil})
 	if err != nil {
 		return err
 	}

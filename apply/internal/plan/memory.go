@@ -33,11 +33,15 @@ func bytesOf(estimate float64) int64 {
 
 // sizing computes block sizes and memory.
 type sizing struct {
-	in      *resolve.Inputs
-	outs    []*output.Output
-	plan    *Plan
-	overlap int
-	grid    raster.Grid
+	in   *resolve.Inputs
+	outs []*output.Output
+	// variables are those of the function, and params is the size of its parameters in each
+	// process.
+	variables []*resolve.Program
+	params    int64
+	plan      *Plan
+	overlap   int
+	grid      raster.Grid
 	// here is how many blocks are computed at once in this machine's memory, slots by each worker;
 	// processes is the number of workers that are processes. For workers on other machines, here is
 	// the number that this machine could run.
@@ -73,7 +77,13 @@ func (z *sizing) bytes(w, h int) int64 {
 		cache = (cache + resolve.GDALBytes) * int64(max(1, z.processes))
 	}
 	var out, scratch float64
+	for _, v := range z.variables {
+		out += margin * float64(v.Bands()*(v.Type().Size()+1)) // pixels and valid ones
+	}
 	for _, o := range z.outs {
+		if o.Spec.Table != nil {
+			continue
+		}
 		bytes := float64(max(o.Bands, 1) * max(o.Type.Size(), 4))
 		out += margin * bytes
 		// encoded tiles of a block before they are spooled
@@ -92,7 +102,8 @@ func (z *sizing) bytes(w, h int) int64 {
 		}
 	}
 	readers := float64(max(p.Readers, z.processes))
-	foreign := baseBytes*float64(z.processes) + readers*warp + float64(cache) + float64(z.in.LibraryBytes())
+	foreign := float64(z.params)*float64(1+z.processes) +
+		baseBytes*float64(z.processes) + readers*warp + float64(cache) + float64(z.in.LibraryBytes())
 	p.ForeignBytes = bytesOf(foreign)
 	return bytesOf(baseBytes + foreign + float64(p.AheadBytes) + float64(p.Buffers)*in + float64(z.here)*(out+scratch) +
 		readers*tile + float64(results))

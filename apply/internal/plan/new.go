@@ -54,8 +54,9 @@ func (p *Plan) size(job *resolve.Job, width, height int) error {
 		}
 	}
 	alignW, alignH := alignment(outs, p.Grid)
-	z := &sizing{in: in, outs: outs, plan: p, overlap: job.Values.Controls.Overlap, grid: p.Grid, here: p.Workers,
-		slots: 1}
+	z := &sizing{in: in, outs: outs, variables: job.Variables,
+		params: job.Values.Function.ParamsBytes, plan: p, overlap: job.Values.Controls.Overlap, grid: p.Grid,
+		here: p.Workers, slots: 1}
 	if c.On != nil {
 		z.slots = slotsEach(p.Workers)
 		if z.here = min(p.Workers, runtime.GOMAXPROCS(0)); c.On.Capabilities().Local {

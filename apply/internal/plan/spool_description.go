@@ -25,9 +25,10 @@ func (p *Plan) Describe(job *resolve.Job, o *output.Output, t ndarray.DType, ban
 		return nil, err
 	}
 	d := &jobspec.Description{Build: build, Version: values.Version, Expressions: values.Expressions,
-		Outputs: slices.Sorted(maps.Keys(values.Outputs)),
-		Output:  o.Name, Path: o.Spec.Identity(), Width: p.Grid.Width, Height: p.Grid.Height, CRS: p.Grid.CRS.String(),
-		Bands: bands, Type: t.String(), Nodata: jobspec.NodataText(nodata), Scale: o.Spec.Scale, Offset: o.Spec.Offset,
+		Variables: values.Variables, Outputs: slices.Sorted(maps.Keys(values.Outputs)),
+		Output: o.Name, Path: o.Spec.Identity(), Width: p.Grid.Width, Height: p.Grid.Height,
+		CRS: p.Grid.CRS.String(), Bands: bands,
+		Type: t.String(), Nodata: jobspec.NodataText(nodata), Scale: o.Spec.Scale, Offset: o.Spec.Offset,
 		Alpha:     alphaBand(*o, t, bands, nodata),
 		TileWidth: o.TileWidth, TileHeight: o.TileHeight, Interleave: "band", Factors: o.Factors,
 		Method:     o.Spec.OverviewMethod.String(),

@@ -14,10 +14,10 @@ import (
 	"leat/raster"
 )
 
-// Program is the compiled expression of an output.
+// Program is the compiled expression of an output or a variable.
 type Program struct {
 	*expr.Program
-	Output   string
+	Label    string    // such as "output ndvi", for messages
 	Operands []Operand // in the order of Refs
 	// Carried is the index of the file whose alpha band the output copies: its alpha band does not
 	// mask pixels here. It is -1 if there is none.
@@ -32,12 +32,7 @@ type Operand struct{ File, Layer int }
 func compile(job *jobspec.Job, in *Inputs, grid raster.Grid, outs []*output.Output) (programs []*Program, _ *Inputs,
 	err error) {
 	described := describeInputs(job, in, grid, nil)
-	used := map[Operand]bool{}
 	var errs []error
-	index := map[string][]int{}
-	for i, f := range in.Files {
-		index[f.Name] = append(index[f.Name], i)
-	}
 	for _, o := range outs {
 		e, err := expr.Parse(job.Expressions[o.Name])
 		if err != nil {
@@ -69,18 +64,22 @@ func compile(job *jobspec.Job, in *Inputs, grid raster.Grid, outs []*output.Outp
 				}
 			}
 		}
-		pr := &Program{Program: p, Output: o.Name, Carried: slices.Index(in.Files, carried)}
-		for _, ref := range p.Refs() {
-			op := Operand{index[ref.Name][ref.File], ref.Band - 1}
-			used[op] = true
-			pr.Operands = append(pr.Operands, op)
-		}
-		programs = append(programs, pr)
+		programs = append(programs, newProgram("output "+o.Name, p, in, carried))
 	}
 	if len(errs) > 0 {
 		return nil, nil, jobspec.JobErrors(errs...)
 	}
-	return programs, keepUsed(programs, in, used), nil
+	return programs, keepUsed(programs, in), nil
+}
+
+// newProgram returns a program with its operands. carried may be nil.
+func newProgram(label string, p *expr.Program, in *Inputs, carried *File) *Program {
+	pr := &Program{Program: p, Label: label, Carried: slices.Index(in.Files, carried)}
+	for _, ref := range p.Refs() {
+		file := slices.Index(in.Files, in.ByName[ref.Name][ref.File])
+		pr.Operands = append(pr.Operands, Operand{file, ref.Band - 1})
+	}
+	return pr
 }
 
 // exprOptions returns the compiler's options for an output.
@@ -142,7 +141,13 @@ func describeInputs(job *jobspec.Job, in *Inputs, grid raster.Grid, carried *Fil
 
 // keepUsed returns the inputs without the layers that no expression reads, and adapts the operands.
 // A file without layers is not read but still counts for the footprint.
-func keepUsed(programs []*Program, in *Inputs, used map[Operand]bool) *Inputs {
+func keepUsed(programs []*Program, in *Inputs) *Inputs {
+	used := map[Operand]bool{}
+	for _, p := range programs {
+		for _, op := range p.Operands {
+			used[op] = true
+		}
+	}
 	place := map[Operand]Operand{}
 	kept := map[*File]*File{}
 	for i, f := range in.Files {

@@ -17,7 +17,9 @@ type Job struct {
 	Inputs   *Inputs
 	Outputs  []*output.Output // in the order of their names
 	Programs []*Program       // by output; nil for a function
-	Grid     raster.Grid
+	// Variables are those of a function, in the order of their names; nil if there are none.
+	Variables []*Program
+	Grid      raster.Grid
 	// Notes are decisions that differ from the request, Warnings are about probable errors.
 	Notes, Warnings []outcome.Note
 }
@@ -62,6 +64,12 @@ func (r *Job) combine(ctx context.Context) (err error) {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case job.Variables != nil && errs[1] == nil:
+		var kept *Inputs
+		if r.Variables, kept, err = compileVariables(job, in, r.Grid); err == nil {
+			r.Inputs, in = kept, kept
+		}
+		errs = append(errs, err)
 	case !expressions:
 	case errs[1] != nil:
 		errs = append(errs, checkExpressions(job, in, outs, false))
@@ -84,7 +92,7 @@ func (r *Job) combine(ctx context.Context) (err error) {
 	r.note(in.notes()...)
 	r.note(paletteNotes(in)...)
 	r.Warnings = in.warnings()
-	if expressions {
+	if expressions || job.Variables != nil {
 		r.Warnings = append(r.Warnings, unusedInputs(in, job.Controls.Reference)...)
 	}
 	return sampleFormats(ctx, outs, in, r.Grid)

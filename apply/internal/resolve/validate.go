@@ -35,10 +35,13 @@ func validate(job *jobspec.Job, partial bool) error {
 		bad("", "nothing to compute: the job has neither a function nor expressions")
 	case job.Function.Defined && job.Expressions != nil:
 		bad("", "the job has a function and expressions, expected one of them")
+	case !job.Function.Defined && job.Variables != nil:
+		bad("", "the job has variables and no function that gets them")
 	}
+	errs = append(errs, validateVariables(job, partial)...)
 	for _, name := range slices.Sorted(maps.Keys(job.Inputs)) {
 		in := job.Inputs[name]
-		if job.Expressions != nil {
+		if job.Expressions != nil || job.Variables != nil {
 			if err := expr.CheckName(name); err != nil {
 				errs = append(errs, plain(err))
 			}
@@ -223,7 +226,7 @@ func validateVectors(job *jobspec.Job) (wrong []error, lacking error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(job.Vectors)) {
 		v := job.Vectors[name]
-		if job.Expressions != nil {
+		if job.Expressions != nil || job.Variables != nil {
 			if err := expr.CheckName(name); err != nil {
 				wrong = append(wrong, plain(err))
 			}

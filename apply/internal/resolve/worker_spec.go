@@ -39,7 +39,7 @@ func (in *Inputs) Specs(reads, unscale bool) (list []jobspec.InputSpec, err erro
 // Restore fails.
 func Restore(ctx context.Context, s *jobspec.Spec, function jobspec.Function, open Opener,
 	closeStore func() error) (_ *Job, err error) {
-	values := &jobspec.Job{Expressions: s.Expressions, Controls: s.Controls, Function: function,
+	values := &jobspec.Job{Expressions: s.Expressions, Variables: s.Variables, Controls: s.Controls, Function: function,
 		Outputs: map[string]jobspec.Output{}}
 	for name, out := range s.Outputs {
 		values.Outputs[name] = out.Spec
@@ -70,6 +70,13 @@ func Restore(ctx context.Context, s *jobspec.Spec, function jobspec.Function, op
 			return nil, err
 		}
 		r.Programs, in = programs, kept
+	}
+	if s.Variables != nil {
+		variables, kept, err := compileVariables(values, in, s.Grid)
+		if err != nil {
+			return nil, err
+		}
+		r.Variables, in = variables, kept
 	}
 	r.Inputs = in
 	for _, o := range r.Outputs {

@@ -50,10 +50,14 @@ func (e *Encoder) encoder(c tiffwrite.Coding) *tiffwrite.Encoder {
 }
 
 // Encode encodes an output array of shape (bands, rows, columns), whose rows have no gaps between
-// pixels. The record is valid until the next call.
+// pixels; nil for an output without pixels. The record is valid until the next call.
 func (e *Encoder) Encode(b block.Block, a *ndarray.Array, x Extra) (*Record, error) {
 	l, r := e.l, &e.rec
 	*r = Record{Data: r.Data[:0], Meta: r.Meta[:0], tiles: r.tiles[:0], sections: r.sections[:0], Extra: x}
+	if l.NoPixels {
+		e.describe(r)
+		return r, nil
+	}
 	begin := time.Now()
 	var inStats time.Duration
 	w := b.Window

@@ -106,7 +106,7 @@ func open(path, label string) (*File, error) {
 // Start writes the header with the description of the run, which is JSON.
 func (s *File) Start(description []byte) error {
 	if err := s.start(description); err != nil {
-		return writeError(s.label, s.path, err)
+		return WriteError(s.label, s.path, err)
 	}
 	return nil
 }
@@ -156,11 +156,11 @@ func (s *File) append(kind uint8, number uint64, meta, data []byte) (int64, erro
 	s.mu.Unlock()
 	// Write the head last: a record without one was torn.
 	if _, err := s.f.WriteAt(data, at+HeadBytes+int64(len(meta))); err != nil {
-		return 0, writeError(s.label, s.path, err)
+		return 0, WriteError(s.label, s.path, err)
 	}
 	fault.Point("apply.data")
 	if _, err := s.f.WriteAt(append(head[:], meta...), at); err != nil {
-		return 0, writeError(s.label, s.path, err)
+		return 0, WriteError(s.label, s.path, err)
 	}
 	fault.Point("apply.record")
 	return at + HeadBytes + int64(len(meta)), nil
@@ -178,7 +178,7 @@ func (s *File) appendChoice(candidate int) error {
 // truncate removes what follows the last record, which ends at an offset.
 func (s *File) truncate(end int64) error {
 	if err := s.f.Truncate(end); err != nil {
-		return writeError(s.label, s.path, err)
+		return WriteError(s.label, s.path, err)
 	}
 	s.mu.Lock()
 	s.end = end
@@ -189,7 +189,7 @@ func (s *File) truncate(end int64) error {
 // Clear removes all contents.
 func (s *File) Clear() error {
 	if err := s.clear(); err != nil {
-		return writeError(s.label, s.path, err)
+		return WriteError(s.label, s.path, err)
 	}
 	return nil
 }

@@ -28,6 +28,8 @@ type Spec struct {
 	// Statistics and Histogram select what records contain besides pixels. Complex types have no
 	// histogram.
 	Statistics, Histogram bool
+	// NoPixels is set for an output of emitted values alone: its records have no tiles.
+	NoPixels bool
 }
 
 // Layout is the layout of an output's records. It is immutable.
@@ -101,6 +103,9 @@ func (l *Layout) tilesIn(w block.Window) iter.Seq[position] {
 // tilesOf returns the indices of the tiles of full resolution that a block covers, in the order in
 // which they are encoded.
 func (l *Layout) tilesOf(b block.Block) (list []int) {
+	if l.NoPixels {
+		return nil
+	}
 	for plane := range l.File.Planes() {
 		for p := range l.tilesIn(b.Window) {
 			list = append(list, l.File.TileIndex(0, plane, p.col, p.row))

@@ -20,7 +20,7 @@ func openLocked(label, path string) (*os.File, error) {
 	case errors.Is(err, lockfile.ErrLocked):
 		return nil, inUseError(label, path)
 	case err != nil:
-		return nil, writeError(label, path, err)
+		return nil, WriteError(label, path, err)
 	}
 	return f, nil
 }
@@ -30,8 +30,8 @@ func inUseError(label, path string) error {
 	return fmt.Errorf("%s is %w (it holds %s)", label, outcome.ErrInUse, path)
 }
 
-// writeError words an error of the spool for users.
-func writeError(label, path string, err error) error {
+// WriteError words an error of writing an output, or its spool, at path for users.
+func WriteError(label, path string, err error) error {
 	var pe *os.PathError
 	if errors.As(err, &pe) {
 		err = pe.Err

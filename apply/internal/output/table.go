@@ -1,0 +1,140 @@
+package output
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"leat/apply/internal/jobspec"
+	"leat/apply/internal/localpath"
+	"leat/apply/internal/spool"
+	"leat/apply/outcome"
+	"leat/internal/tempfile"
+	"leat/internal/tiffwrite"
+	"leat/ndarray"
+	"leat/objstore"
+	"leat/raster"
+	"leat/raster/stats"
+)
+
+// table is the format of outputs without pixels. The records in their spools hold emitted values
+// alone, and the job writes the file from what it merged of them.
+type table struct{}
+
+// TableType and TableBands are the type and the number of bands that spools of outputs without
+// pixels give.
+const (
+	TableType  = ndarray.Uint8
+	TableBands = 1
+)
+
+func (table) check(o *Output) []error {
+	if o.Spec.Path == "" {
+		return []error{fmt.Errorf("output %s: %w", o.Name, jobspec.Errorf("Output.Path", "no file is given"))}
+	}
+	return nil
+}
+
+func (table) find(*Output) error { return nil }
+
+func (table) takeOverviews(*Output, []int) []int { return nil }
+
+func (table) laterFactors() []int { return nil }
+
+func (table) candidates(*Output, ndarray.DType) ([]tiffwrite.Coding, error) {
+	return []tiffwrite.Coding{{Compression: tiffwrite.None, Predictor: 1}}, nil
+}
+
+func (table) codingText(o *Output) string { return o.Spec.Table.Format }
+
+func (table) sample(context.Context, *Output, raster.Grid) error { return nil }
+
+func (table) files() []string { return nil }
+
+func (table) notes() []outcome.Note { return nil }
+
+// grid returns an empty one: nothing of it is stored.
+func (table) grid(raster.Grid) raster.Grid { return raster.Grid{} }
+
+func (table) bins(_ *Output, b stats.Bins) stats.Bins { return b }
+
+func (table) holdsColors(*Output) bool { return false }
+
+func (table) memory(*Output, raster.Grid, int64) memory { return memory{} }
+
+func (table) layOut(ctx context.Context, w *Writer) (Finished, error) {
+	defer w.timings.Start("laying out", "main", -1).Stop()
+	f := &finishedTable{w: w,
+		res: outcome.OutputResult{Name: w.Name, Path: w.Spec.Label(), Format: w.Spec.FormatName()}}
+	var err error
+	if f.file, err = tempfile.Create(w.Spec.localPath(), 0o666); err != nil {
+		return nil, err
+	}
+	if err = w.Spec.Table.Write(ctx, f.file.File); err == nil {
+		var st os.FileInfo
+		if st, err = f.file.Stat(); err == nil {
+			f.res.Bytes = st.Size()
+			return f, nil
+		}
+	}
+	return nil, errors.Join(spool.WriteError(w.Spec.Label(), w.Spec.localPath(), err), f.file.Abort())
+}
+
+// finishedTable is an output without pixels that has no name yet.
+type finishedTable struct {
+	w    *Writer
+	file *tempfile.File
+	res  outcome.OutputResult
+}
+
+func (f *finishedTable) Result() *outcome.OutputResult { return &f.res }
+
+// Publish removes the sidecars of the old file and publishes the new one.
+func (f *finishedTable) Publish() error {
+	o := f.w
+	path := localpath.Absolute(o.Spec.Path)
+	if _, err := os.Stat(path); err == nil && o.Spec.NoClobber {
+		return o.clobbers()
+	}
+	for _, name := range slices.Compact([]string{path, localpath.Real(path)}) {
+		for _, suffix := range o.Spec.Table.Sidecars {
+			if err := os.Remove(name + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("output %s: %s belongs to the old file and can't be removed: %w", o.Name, name+suffix,
+					err)
+			}
+		}
+	}
+	if !o.Spec.NoClobber {
+		return f.file.Commit()
+	}
+	err := f.file.CommitNew()
+	if errors.Is(err, os.ErrExist) {
+		return o.clobbers()
+	}
+	return err
+}
+
+// Upload writes the file to the output's store.
+func (f *finishedTable) Upload(ctx context.Context, store Store) error {
+	w := f.w
+	defer w.timings.Start("uploading", "main", -1).Stop()
+	err := store.Upload(ctx, w.Spec.Path, f.file.File, f.res.Bytes, objstore.UploadOptions{IfAbsent: w.Spec.NoClobber})
+	if err == nil {
+		return f.file.Abort() // the local copy is not needed any more
+	}
+	if ctx.Err() != nil {
+		err = fmt.Errorf("writing %s was ended: %w", w.Spec.Label(), context.Cause(ctx))
+	}
+	return fmt.Errorf("output %s: %w", w.Name, err)
+}
+
+func (f *finishedTable) Keepable() bool { return true }
+
+// Keep gives the file the output's name, or a similar one if that is taken.
+func (f *finishedTable) Keep() (string, error) {
+	return f.file.CommitNumbered(func(string) bool { return false })
+}
+
+func (f *finishedTable) Discard() error { return f.file.Abort() }
