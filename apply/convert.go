@@ -12,7 +12,7 @@ type Float interface{ float32 | float64 }
 
 // As returns the pixels of an input of one file and one band as a slice of rows*columns values of
 // type T, whatever the type of the file. Pixels that are not valid (see Block.Valid) are NaN; with
-// Controls.Unscale the others are pixel*scale+offset. Integers that T can't represent are rounded
+// Controls.Unscale or Input.Scale the others are pixel*scale+offset. Integers that T can't represent are rounded
 // to the nearest T.
 //
 // The slice is the caller's until the function returns: later blocks reuse its memory. As panics
@@ -30,12 +30,9 @@ func AsBand[T Float](b *Block, input string, band int) []T {
 	f := b.exec.File(i)
 	plane := b.plane(input, band)
 	out := ndarray.Slice[T](b.exec.NewArray(ndarray.TypeOf[T](), 1).At(0))
-	scale, offset := 1.0, 0.0
-	if s := &f.Info.Bands[f.Layers[band-1]-1]; b.names.unscale {
-		offset = s.Offset
-		if s.Scale != 0 { // a source that gives none may leave it 0
-			scale = s.Scale
-		}
+	scale, offset := f.Scaling(f.Layers[band-1], b.names.unscale)
+	if scale == 0 { // a source that gives none may leave it 0
+		scale = 1
 	}
 	convertPlane(out, plane, scale, offset)
 	nan := T(math.NaN())

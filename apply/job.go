@@ -132,6 +132,9 @@ type Input struct {
 	// Nodata replaces the nodata values of the files: one text for all bands or one per layer.
 	// "none" means that every value is valid, "" keeps the file's value.
 	Nodata []string
+	// Scale and Offset replace the scale and offset of all bands of the files, and apply to this
+	// input with or without Controls.Unscale. Scale 0 keeps those of the files.
+	Scale, Offset float64
 	// Source is an open raster to use instead of opening Files[0], whose name then appears in
 	// messages only. The caller closes it.
 	Source raster.Source

@@ -123,6 +123,8 @@ func TestResumeRejectsChangedJob(t *testing.T) {
 			"the check for results that equal nodata was off and is on"},
 		"input nodata": {input(func(in *Input) { in.Nodata = []string{"3"} }),
 			"input a: nodata was 0,0 and is 3,3"},
+		"input scale": {input(func(in *Input) { in.Scale, in.Offset = 1, 0 }),
+			"input a: the scale was 1,1 and is 1 (given),1 (given)"},
 		"layers": {input(func(in *Input) { in.Layers = []int{2, 1} }),
 			"input a: the list of bands that are read was 1,2 and is 2,1"},
 		"a list": {input(func(in *Input) { *in = Files(at("a.tif"), at("c.tif")) }),

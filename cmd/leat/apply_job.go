@@ -24,7 +24,7 @@ func (f *applyFlags) job(ctx context.Context, in *stores.Stores) (_ *apply.Job, 
 		errs = append(errs, errors.New("no input: give at least one -i NAME=FILE"))
 		partial = true
 	}
-	inputs, err := f.inputFlags.addTo(job)
+	inputs, err := f.inputFlags.addTo(ctx, job, in)
 	vectors, err1 := f.vectors.addTo(job)
 	outputs, err2 := f.outputFlags.addTo(job)
 	expressions := f.addExpressions(ctx, job, outputs)

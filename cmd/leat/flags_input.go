@@ -1,40 +1,40 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/spf13/pflag"
 
 	"leat/apply"
-	"leat/objstore"
+	"leat/stores"
 )
 
 // inputFlags are the options of inputs.
 type inputFlags struct {
-	inputs                 []string // NAME=FILE
-	bandLists, inputNodata []string // NAME=VALUE,...
-	noMask, unscale        bool
+	inputs                              []string // NAME=FILE
+	bandLists, inputNodata, inputScales []string // NAME=VALUE,...
+	noMask, unscale                     bool
 
 	// What Finalize reads.
-	files []namedFile
-	bands []namedValue[[]int]
+	files  []namedFile
+	bands  []namedValue[[]int]
+	scales []namedValue[scaling]
 }
 
 // AddFlags adds the options.
 func (f *inputFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.StringArrayVarP(&f.inputs, "input", "i", nil,
-		"`NAME=FILE`: an input, or the URL of one; the same name again makes a list of files")
+		"`NAME=FILE`: an input, or the URL of one; the same name again, a pattern such as 't*.tif' or a file of names, @list.txt, makes a list of files")
 	group(fl, "input", "Inputs")
 	fl.StringArrayVar(&f.bandLists, "bands", nil, "`NAME=N,N...`: the bands of an input to use, in this order")
 	fl.StringArrayVar(&f.inputNodata, "input-nodata", nil,
 		"`NAME=V,V...`: nodata of an input instead of what its files say; one value for all bands, or one for each; none for none")
 	fl.BoolVar(&f.noMask, "no-mask", false, "nodata, masks and alpha do not count: every pixel is valid")
 	fl.BoolVar(&f.unscale, "unscale", false, "expressions see pixel*scale + offset of inputs that have them")
+	fl.StringArrayVar(&f.inputScales, "input-scale", nil,
+		"`NAME=SCALE[,OFFSET]`: expressions see pixel*SCALE + OFFSET of this input, whatever its files say; --unscale is not needed")
 }
 
 // Finalize reads the values of the options, as far as they are right.
@@ -57,53 +57,65 @@ func (f *inputFlags) Finalize() error {
 		}
 		return list, nil
 	})
+	errs = append(errs, err)
+	f.scales, err = parseNamed("--input-scale", f.inputScales, parseScaling)
 	return errors.Join(append(errs, err)...)
 }
 
-// addTo adds the inputs to a job. complete is false if one could not be read.
-func (f *inputFlags) addTo(job *apply.Job) (complete bool, _ error) {
+// scaling is the value of --input-scale.
+type scaling struct{ scale, offset float64 }
+
+// parseScaling reads SCALE[,OFFSET].
+func parseScaling(s string) (scaling, error) {
+	v, err := numbers(s)
+	if err != nil || len(v) == 0 || len(v) > 2 {
+		return scaling{}, errors.New("write it as NAME=SCALE,OFFSET, such as a=0.0001,-0.1")
+	}
+	for _, n := range v {
+		if n-n != 0 {
+			return scaling{}, fmt.Errorf("%v is no finite number", n)
+		}
+	}
+	if v[0] == 0 {
+		return scaling{}, errors.New("use a scale other than 0")
+	}
+	return scaling{v[0], append(v, 0)[1]}, nil
+}
+
+// addTo adds the inputs to a job, with the files that patterns and lists stand for. complete is
+// false if one could not be read.
+func (f *inputFlags) addTo(ctx context.Context, job *apply.Job, in *stores.Stores) (complete bool, _ error) {
 	var errs []error
-	for _, in := range f.files {
-		if err := addInput(job, in); err != nil {
+	for _, file := range f.files {
+		if err := addInput(ctx, job, in, file); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	return len(errs) == 0 && len(f.files) == len(f.inputs), errors.Join(errs...)
 }
 
-// addInput adds a file, or the files that match a pattern, to an input.
-func addInput(job *apply.Job, file namedFile) error {
-	in, again := job.Inputs[file.name]
-	in.List = in.List || again
-	files := []string{file.path}
-	if objstore.IsURL(file.path) {
-		if strings.ContainsAny(file.path, "*[") {
-			return fmt.Errorf("-i %s: patterns are for local files: give each URL by an -i of its own", shown(file.text))
-		}
-	} else if _, err := os.Stat(file.path); err != nil && strings.ContainsAny(file.path, "*?[") {
-		found, err := filepath.Glob(file.path)
-		if err != nil {
-			return fmt.Errorf("-i %s: the pattern has a [ without its ]", file.text)
-		}
-		if len(found) == 0 {
-			return fileError{fmt.Errorf("-i %s: no file matches the pattern", file.text)}
-		}
-		slices.Sort(found)
-		files, in.List = found, true
+// addInput adds the files that one -i stands for to an input.
+func addInput(ctx context.Context, job *apply.Job, in *stores.Stores, file namedFile) error {
+	found, err := expandInput(ctx, in, "-i", file)
+	if err != nil {
+		return err
 	}
-	in.Files = append(in.Files, files...)
-	job.Inputs[file.name] = in
+	input, again := job.Inputs[file.name]
+	input.List = input.List || again || found.list
+	input.Files = append(input.Files, found.files...)
+	job.Inputs[file.name] = input
 	return nil
 }
 
 // setOptions sets bands and nodata of a job that has all inputs and vectors.
 func (f *inputFlags) setOptions(job *apply.Job, vectors *vectorFlags) error {
 	nodata, err := vectors.nodata(job, f.inputNodata)
-	errs := []error{err, vectors.noBands(job, f.bandLists)}
+	errs := []error{err, vectors.noBands(job, f.bandLists), vectors.noScale(job, f.inputScales)}
 	values, err := parseNamed("--input-nodata", nodata, parseList)
 	return errors.Join(append(errs, err,
 		setInputs(job, "--input-nodata", values, func(in *apply.Input, v []string) { in.Nodata = v }),
-		setInputs(job, "--bands", f.bands, func(in *apply.Input, v []int) { in.Layers = v }))...)
+		setInputs(job, "--bands", f.bands, func(in *apply.Input, v []int) { in.Layers = v }),
+		setInputs(job, "--input-scale", f.scales, func(in *apply.Input, v scaling) { in.Scale, in.Offset = v.scale, v.offset }))...)
 }
 
 // setInputs calls set for the input that each value names; vectors are left out.

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -200,13 +199,27 @@ func (f *vectorFlags) nodata(job *apply.Job, values []string) (rest []string, er
 
 // noBands refuses a choice of bands of vectors.
 func (f *vectorFlags) noBands(job *apply.Job, values []string) error {
-	i := slices.IndexFunc(values, func(s string) bool {
-		name, _, _ := strings.Cut(s, "=")
-		_, ok := job.Vectors[name]
-		return ok
-	})
-	if i < 0 {
-		return nil
+	if v := firstOfVector(job, values); v != "" {
+		return fmt.Errorf("--bands %s: a vector becomes one band; the layer of its file is chosen with --layer", v)
 	}
-	return fmt.Errorf("--bands %s: a vector becomes one band; the layer of its file is chosen with --layer", values[i])
+	return nil
+}
+
+// noScale refuses a scale of vectors.
+func (f *vectorFlags) noScale(job *apply.Job, values []string) error {
+	if v := firstOfVector(job, values); v != "" {
+		return fmt.Errorf("--input-scale %s: a vector has the values that are burned, which --burn chooses", v)
+	}
+	return nil
+}
+
+// firstOfVector returns the first NAME=VALUE whose name is that of a vector, "" if there is none.
+func firstOfVector(job *apply.Job, values []string) string {
+	for _, s := range values {
+		name, _, _ := strings.Cut(s, "=")
+		if _, ok := job.Vectors[name]; ok {
+			return s
+		}
+	}
+	return ""
 }

@@ -163,6 +163,8 @@ var fieldHints = map[string]string{
 	"Input.List":      "give the name once for each file: -i NAME=FILE -i NAME=FILE",
 	"Input.Layers":    "use --bands to select bands",
 	"Input.Nodata":    "see --input-nodata",
+	"Input.Scale":     "see --input-scale",
+	"Input.Offset":    "see --input-scale",
 	"Input.Resample":  "see --resample",
 	"Input.Times":     "use --times to give the times of a list",
 	"Input.Overviews": "leave out --use-overviews, or copy the file first: leat stage get",

@@ -48,6 +48,12 @@ var usageMistakes = []string{
 	"apply -i a=a.tif -v v -o x=x.tif -e a", "apply -i a=a.tif -o x=x.tif -e a --burn v=1",
 	"apply -i a=a.tif -o x=x.tif -e a --profile nosuch", "apply --discard", "apply -i a=a.tif -o x=x.tif -e a --overlap 3",
 	"apply -i a=a.tif -o x=x.tif -e a --margin 3", "apply -A a.tif --calc A", "apply -i a=ftp://host/a.tif -o x=x.tif -e a",
+	"apply -i a=a.tif -o x=x.tif -e a --input-scale a", "apply -i a=a.tif -o x=x.tif -e a --input-scale a=0",
+	"apply -i a=a.tif -o x=x.tif -e a --input-scale a=nan", "apply -i a=a.tif -o x=x.tif -e a --input-scale a=1,inf",
+	"apply -i a=a.tif -o x=x.tif -e a --input-scale a=1,2,3", "apply -i a=a.tif -o x=x.tif -e a --input-scale b=2",
+	"apply -i a=a.tif -o x=x.tif -e a --input-scale 2", "apply -i a=https://host/*.tif -o x=x.tif -e 'mean(a)'",
+	"apply -i 'a=[.tif' -o x=x.tif -e 'mean(a)'", "apply -i 'a=s3://b[a]/*.tif' -o x=x.tif -e 'mean(a)'",
+	"apply -i 'a=s3://b/[.tif' -o x=x.tif -e 'mean(a)'",
 	// variables and the configuration file
 	"LEAT_MEMORY=lots apply -i a=a.tif -o x=x.tif -e a", "LEAT_JOBS=0 apply -i a=a.tif -o x=x.tif -e a",
 	"LEAT_ON=nosuch apply -i a=a.tif -o x=x.tif -e a", "LEAT_RETRY_FOR=soon apply -i a=a.tif -o x=x.tif -e a",

@@ -22,7 +22,7 @@ var layers = [][]string{
 		"leat/internal/suggest", "leat/expr/internal/focal"},
 	{"leat/internal/procfile", "leat/internal/tempfile", "leat/timing", "leat/objstore/internal/transport", "leat/internal/config"},
 	{"leat/internal/lockfile", "leat/internal/proctest", "leat/objstore"},
-	{"leat/namespace", "leat/stage/internal/store", "leat/objstore/objstoretest"},
+	{"leat/namespace", "leat/stage/internal/store", "leat/objstore/objstoretest", "leat/internal/filelist"},
 	{"leat/cache", "leat/objstore/cloud", "leat/stage/internal/index",
 		"leat/internal/worker/protocol"},
 	{"leat/worker"},

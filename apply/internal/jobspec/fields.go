@@ -16,15 +16,16 @@ import (
 
 // Input is the description of apply.Input.
 type Input struct {
-	Files     []string
-	List      bool
-	Layers    []int
-	Nodata    []string
-	Source    raster.Source
-	Resample  string
-	Overviews bool
-	Times     []time.Time
-	FindTimes bool
+	Files         []string
+	List          bool
+	Layers        []int
+	Nodata        []string
+	Scale, Offset float64
+	Source        raster.Source
+	Resample      string
+	Overviews     bool
+	Times         []time.Time
+	FindTimes     bool
 }
 
 // Vector is the description of apply.Vector.

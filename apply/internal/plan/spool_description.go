@@ -81,10 +81,14 @@ func describeInput(job *resolve.Job, f *resolve.File) jobspec.DescribedFile {
 		d.Time = f.Time.UTC().Format(time.RFC3339Nano)
 	}
 	for i, l := range f.Layers {
-		b := f.Info.Bands[l-1]
+		scale, offset := f.Scaling(l, true)
+		given := ""
+		if f.Scale != 0 { // it counts without Controls.Unscale, too
+			given = " (given)"
+		}
 		d.Nodata = append(d.Nodata, jobspec.NodataText(f.Nodata[i]))
-		d.Scales = append(d.Scales, strconv.FormatFloat(b.Scale, 'g', -1, 64))
-		d.Offsets = append(d.Offsets, strconv.FormatFloat(b.Offset, 'g', -1, 64))
+		d.Scales = append(d.Scales, strconv.FormatFloat(scale, 'g', -1, 64)+given)
+		d.Offsets = append(d.Offsets, strconv.FormatFloat(offset, 'g', -1, 64)+given)
 	}
 	if f.Vector != nil {
 		v := job.Values.Vectors[f.Name]

@@ -26,6 +26,8 @@ type File struct {
 	Nodata  []*ndarray.Scalar // per layer, in the type of the pixels; nil if none
 	Type    ndarray.DType     // of all layers
 	Time    time.Time         // when it was taken; zero if unknown
+	// Scale and Offset are those that the job gives to all layers; Scale 0: none.
+	Scale, Offset float64
 	// Offered are the layers, with their nodata and masks, that expressions can choose from; nil
 	// without expressions.
 	Offered       []int
@@ -99,6 +101,18 @@ func (f *File) Extent() block.Window {
 // ExceededBy reports whether a block of the plan, margin included, has pixels outside the file.
 func (f *File) ExceededBy(p block.Plan) bool {
 	return !f.Extent().Contains(block.Window{Width: p.Width, Height: p.Height}.Grow(p.Overlap))
+}
+
+// Scaling returns the scale and offset by which the values of a band, counted from 1, follow from
+// its pixels; 0 and 0 for none. unscale is that of the job.
+func (f *File) Scaling(band int, unscale bool) (scale, offset float64) {
+	switch {
+	case f.Scale != 0:
+		return f.Scale, f.Offset
+	case unscale:
+		return f.Info.Bands[band-1].Scale, f.Info.Bands[band-1].Offset
+	}
+	return 0, 0
 }
 
 // Fill returns the value of pixels outside the file: nodata, or 0.

@@ -88,7 +88,7 @@ func (f *File) resolve(spec jobspec.Input, noMask bool) error {
 	if err := f.resolveTime(spec); err != nil {
 		return err
 	}
-	f.Layers = spec.Layers
+	f.Layers, f.Scale, f.Offset = spec.Layers, spec.Scale, spec.Offset
 	if len(f.Layers) == 0 {
 		for i := range f.Info.Bands {
 			f.Layers = append(f.Layers, i+1)

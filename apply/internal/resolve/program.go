@@ -127,9 +127,7 @@ func describeInputs(job *jobspec.Job, in *Inputs, grid raster.Grid, carried *Fil
 			for i, l := range f.Layers {
 				b := expr.Band{Type: f.Type, Nodata: f.Nodata[i],
 					Masked: f != carried && (outside || f.Masks[i].Kind != raster.MaskNone)}
-				if job.Controls.Unscale {
-					b.Scale, b.Offset = f.Info.Bands[l-1].Scale, f.Info.Bands[l-1].Offset
-				}
+				b.Scale, b.Offset = f.Scaling(l, job.Controls.Unscale)
 				file.Bands = append(file.Bands, b)
 			}
 			d.Files = append(d.Files, file)

@@ -57,6 +57,11 @@ func validate(job *jobspec.Job, partial bool) error {
 		case in.Times != nil && in.FindTimes:
 			bad("Input.Times", "input %s: its times are given, and are to be found, expected one of them", name)
 		}
+		if in.Scale-in.Scale != 0 || in.Offset-in.Offset != 0 {
+			bad("Input.Scale", "input %s: scale %v and offset %v, expected finite numbers", name, in.Scale, in.Offset)
+		} else if in.Scale == 0 && in.Offset != 0 {
+			bad("Input.Offset", "input %s: offset %v without a scale, expected a scale other than 0", name, in.Offset)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(job.Expressions)) {
 		if _, ok := job.Outputs[name]; !ok && !partial {

@@ -19,7 +19,7 @@ func (in *Inputs) Specs(reads, unscale bool) (list []jobspec.InputSpec, err erro
 		}
 		s := jobspec.InputSpec{Name: f.Name, List: in.Lists[f.Name], Index: f.Index, Path: f.Path, Info: info,
 			Layers: f.Layers, Nodata: f.Nodata, ColOffset: f.ColOffset, RowOffset: f.RowOffset, Mode: f.Mode,
-			Masks: f.Masks, Time: f.Time}
+			Masks: f.Masks, Scale: f.Scale, Offset: f.Offset, Time: f.Time}
 		if f.Offered != nil { // the worker's compiler makes the same choice among all layers
 			s.Layers, s.Nodata, s.Masks = f.Offered, f.OfferedNodata, f.OfferedMasks
 		}
@@ -103,7 +103,7 @@ func restoreFile(d *jobspec.InputSpec) (*File, error) {
 	}
 	f := &File{Name: d.Name, Index: d.Index, Path: d.Path, From: d.From, Info: &d.Info, Layers: d.Layers,
 		Nodata: d.Nodata, Type: d.Info.Bands[d.Layers[0]-1].Type, ColOffset: d.ColOffset, RowOffset: d.RowOffset,
-		Mode: d.Mode, Masks: d.Masks, Time: d.Time}
+		Mode: d.Mode, Masks: d.Masks, Scale: d.Scale, Offset: d.Offset, Time: d.Time}
 	f.indexMasks()
 	return f, nil
 }

@@ -1,0 +1,95 @@
+package stores
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"leat/internal/filelist"
+	"leat/internal/regular"
+	"leat/internal/units"
+	"leat/objstore"
+)
+
+// maxListed is the number of objects that Glob looks at: a thousand requests of a thousand names,
+// some minutes.
+const maxListed = 1_000_000
+
+// Glob returns the URLs of the objects whose URL matches a pattern, in natural order; the syntax
+// is that of path.Match. The bucket is part of no pattern. It looks at the objects whose names begin
+// with the pattern's part before the first special character.
+func (s *Stores) Glob(ctx context.Context, pattern string) ([]string, error) {
+	if _, err := path.Match(pattern, ""); err != nil {
+		return nil, fmt.Errorf("%s: the pattern has a [ without its ]", objstore.Redact(pattern))
+	}
+	b, name, err := s.bucket(ctx, pattern)
+	if err != nil {
+		return nil, err
+	}
+	bucket := strings.TrimSuffix(pattern, name)
+	if filelist.IsPattern(bucket) {
+		return nil, fmt.Errorf("%s: the bucket's name has a pattern, expected it after the bucket", objstore.Redact(pattern))
+	}
+	var found []string
+	listed := 0
+	for o, err := range b.List(ctx, filelist.Prefix(name)) {
+		if err != nil {
+			return nil, err
+		}
+		if listed++; listed > maxListed {
+			return nil, fmt.Errorf("%s: more than %d objects begin with %q, expected a pattern with a longer beginning",
+				objstore.Redact(pattern), maxListed, filelist.Prefix(name))
+		}
+		if ok, _ := path.Match(name, o.Name); !ok || strings.HasSuffix(o.Name, "/") { // a directory's marker
+			continue
+		}
+		if len(found) == filelist.MaxFiles {
+			return nil, fmt.Errorf("%s: more than %d objects match the pattern", objstore.Redact(pattern), filelist.MaxFiles)
+		}
+		found = append(found, bucket+o.Name)
+	}
+	filelist.Sort(found)
+	return found, nil
+}
+
+// ReadFile returns the bytes of a small file, given by its path or URL. It is an error if there are
+// more than maxBytes.
+func (s *Stores) ReadFile(ctx context.Context, url string, maxBytes int64) ([]byte, error) {
+	local, err := LocalPath(url)
+	if err != nil {
+		return nil, err
+	}
+	label := objstore.Redact(url)
+	var body io.ReadCloser
+	if local != "" {
+		f, _, err := regular.Open(local)
+		if err != nil {
+			var cause interface{ Unwrap() error }
+			if errors.As(err, &cause) {
+				err = cause.Unwrap()
+			}
+			return nil, fmt.Errorf("%s: %w", label, err)
+		}
+		body = f
+	} else {
+		b, name, err := s.bucket(ctx, url)
+		if err != nil {
+			return nil, err
+		}
+		if _, body, err = s.o.Store.Retry.Read(ctx, b, name, 0, -1, nil); err != nil {
+			return nil, err
+		}
+	}
+	text, err := io.ReadAll(io.LimitReader(body, maxBytes+1))
+	err = errors.Join(err, body.Close())
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", label, err)
+	case int64(len(text)) > maxBytes:
+		return nil, fmt.Errorf("%s: the file has more than %s", label, units.FormatSize(maxBytes))
+	}
+	return text, nil
+}
