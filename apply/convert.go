@@ -12,8 +12,8 @@ type Float interface{ float32 | float64 }
 
 // As returns the pixels of an input of one file and one band as a slice of rows*columns values of
 // type T, whatever the type of the file. Pixels that are not valid (see Block.Valid) are NaN; with
-// Controls.Unscale or Input.Scale the others are pixel*scale+offset. Integers that T can't represent are rounded
-// to the nearest T.
+// Controls.Unscale or Input.Scale the others are pixel*scale+offset. Integers that T can't
+// represent are rounded to the nearest T.
 //
 // The slice is the caller's until the function returns: later blocks reuse its memory. As panics
 // like Block.In, if the input has several bands, and if its pixels are complex.

@@ -18,8 +18,8 @@ import (
 // some minutes.
 const maxListed = 1_000_000
 
-// Glob returns the URLs of the objects whose URL matches a pattern, in natural order; the syntax
-// is that of path.Match. The bucket is part of no pattern. It looks at the objects whose names begin
+// Glob returns the URLs of the objects whose URL matches a pattern, in natural order; the syntax is
+// that of path.Match. The bucket is part of no pattern. It looks at the objects whose names begin
 // with the pattern's part before the first special character.
 func (s *Stores) Glob(ctx context.Context, pattern string) ([]string, error) {
 	if _, err := path.Match(pattern, ""); err != nil {

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// MaxFiles is the maximum number of files of a list or a pattern. A file takes some kilobytes of
-	// a run, and an expression over a list one operation or more.
+	// MaxFiles is the maximum number of files of a list or a pattern. A file takes some kilobytes
+	// of a run, and an expression over a list one operation or more.
 	MaxFiles = 100_000
 	// MaxBytes is the maximum size of a list: 100,000 names of 600 bytes.
 	MaxBytes = 64 << 20
-	// maxName is the maximum length of a name in bytes: paths of Linux have 4096 at most, signed URLs
-	// about 2000.
+	// maxName is the maximum length of a name in bytes: paths of Linux have 4096 at most, signed
+	// URLs about 2000.
 	maxName = 16 << 10
 )
 
