@@ -53,7 +53,7 @@ type InputSpec struct {
 	RowOffset int               `json:"row_offset"`
 	Mode      ReadMode          `json:"access,omitempty"` // how the file is read if it is in a store
 	Masks     []MaskSource      `json:"masks"`
-	Time      time.Time         `json:"time,omitzero"` // when it was taken
+	Time      time.Time         `json:"time,omitzero"`   // when it was taken
 	Scale     float64           `json:"scale,omitempty"` // given by the job in place of the file's; 0: none
 	Offset    float64           `json:"offset,omitempty"`
 	// Version is the version that the run opened; only if workers read.
