@@ -29,7 +29,7 @@ func TestFormatsRejectedBeforeRun(t *testing.T) {
 			[]string{"field Output.Format=HFA", "expected .tif"}},
 		"a VRT's ending": {Output{Path: "o.vrt", Type: u8}, 1, []string{"holds no pixels"}},
 		"GeoTIFF's ending": {Output{Path: "o.tif", Format: "HFA", Type: u8}, 1,
-			[]string{"field Output.Format=GeoTIFF", "whose ending is .img"}},
+			[]string{"field Output.Format=GTiff", "whose ending is .img"}},
 		"an ending of a third": {Output{Path: "o.png", Format: "HFA", Type: u8}, 1,
 			[]string{"that of PNG, and the format is to be HFA", "field Output.Format=PNG", "whose ending is .img"}},
 		"of a format without": {Output{Path: "o.jpeg", Format: "ENVI", Type: u8}, 1,

@@ -161,6 +161,8 @@ func (p *parser) unexpected() error {
 		return p.fail(t.pos, "the expression ends too early: a value is missing")
 	case t.kind == tokName && (t.text == "if" || t.text == "else"):
 		return p.fail(t.pos, "unexpected %s: write condition ? a : b", t.text)
+	case t.kind == tokName && (t.text == "AND" || t.text == "OR" || t.text == "NOT" || t.text == "IN"):
+		return p.fail(t.pos, "unexpected %s: write %s", t.text, strings.ToLower(t.text))
 	case t.kind == tokName || t.kind == tokInt || t.kind == tokDecimal:
 		return p.fail(t.pos, "unexpected %s: an operator is missing before it", short(t.text))
 	case t.text == "=":
@@ -450,8 +452,10 @@ func unknownFunction(name string) string {
 		return "no function " + name + ": write condition ? a : b"
 	case "average", "avg", "nanmean":
 		return "no function " + name + ": write mean(list)"
-	case "minimum", "maximum", "nanmin", "nanmax", "nanmedian", "nanstd", "nansum":
-		return "no function " + name + ": write min, max, median, std or sum"
+	case "minimum", "maximum":
+		return "no function " + name + ": write " + name[:3] + "(a, b)"
+	case "nanmin", "nanmax", "nanmedian", "nanstd", "nanvar", "nansum", "nanpercentile", "nanquantile", "nanargmin", "nanargmax":
+		return "no function " + name + ": write " + name[3:] + "(list)"
 	case "arcsin", "arccos", "arctan", "arctan2":
 		return "no function " + name + ": write " + strings.Replace(name, "arc", "a", 1)
 	}
@@ -478,6 +482,8 @@ func attribute(object, name string) string {
 		return "values have no attributes or methods"
 	case known:
 		return fmt.Sprintf("there are no modules: write %s(...) without %s", name, object)
+	case name == "nan" || name == "inf" || name == "pi":
+		return fmt.Sprintf("there are no modules: write %s without %s", name, object)
 	case name == "":
 		return "there are no modules"
 	}

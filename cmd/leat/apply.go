@@ -86,6 +86,9 @@ signal, after it has cleaned up.`,
 			case f.unfinished:
 				return f.listUnfinished(cmd, args)
 			}
+			if len(args) == 0 && cmd.Flags().NFlag() == 0 {
+				briefHelp(cmd.ErrOrStderr(), cmd)
+			}
 			return runApply(cmd, f)
 		},
 	}

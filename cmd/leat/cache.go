@@ -49,7 +49,7 @@ mistake in the command line.`,
 			return usagef("-%s: numbers of slots begin at 0, and a cache has one slot or more",
 				unknown.GetSpecifiedShortnames())
 		}
-		return usageError{flagError(c, err)}
+		return usageError{flagError(c, err, nil)}
 	})
 	c.AddCommand(
 		cacheCreateCommand(), cacheStatCommand(), cacheListCommand(), cacheGetCommand(), cachePutCommand(),

@@ -111,7 +111,11 @@ func parseMethod(s string) (string, error) {
 		return "median", nil
 	}
 	if methods := gdal.Methods(); !slices.Contains(methods, lower) {
-		return s, didYouMean(fmt.Errorf("use one of %s", strings.Join(methods, " ")), lower, methods)
+		err := fmt.Errorf("use one of %s", strings.Join(methods, " "))
+		if other := otherMethods[lower]; other != "" {
+			return s, hintedError{err, fmt.Sprintf("did you mean %s?", other)}
+		}
+		return s, didYouMean(err, lower, methods)
 	}
 	return lower, nil
 }

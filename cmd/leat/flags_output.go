@@ -34,7 +34,11 @@ var (
 
 // unknownType is the error for a word that is none of the types.
 func unknownType(s string, types []string) error {
-	return didYouMean(fmt.Errorf("use one of %s", strings.Join(types, " ")), s, types)
+	err := fmt.Errorf("use one of %s", strings.Join(types, " "))
+	if hint := otherTypes[strings.ToLower(s)]; hint != "" {
+		return hintedError{err, hint}
+	}
+	return didYouMean(err, s, types)
 }
 
 // outputFlags are the options of outputs and expressions.
@@ -74,7 +78,7 @@ type outputFlags struct {
 func (f *outputFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.StringArrayVarP(&f.outputs, "output", "o", nil, "`[NAME=]FILE.tif`: an output, or the URL of an object to write; the name may be left out (it is out then) if there is one output")
 	group(fl, "output", "Outputs")
-	fl.StringArrayVarP(&f.exprs, "expression", "e", nil, "`[NAME=]EXPR`: how an output is computed; @FILE reads it from a file")
+	fl.StringArrayVarP(&f.exprs, "expression", "e", nil, "`[NAME=]EXPR`: how an output is computed; @FILE reads it from a file, @- from standard input")
 	fl.StringArrayVar(&f.types, "type", nil,
 		"`[NAME=]TYPE`: element type, such as uint8 or float32: values are rounded and saturated, and the saturated ones are counted (default: what the expression needs)")
 	fl.StringArrayVar(&f.nodata, "nodata", nil,
@@ -139,6 +143,9 @@ func (f *outputFlags) Finalize() error {
 	f.drivers, err = parseNamed("--format", f.formats, func(s string) (string, error) {
 		if s == "" {
 			return "", errors.New("give the name of a format, such as HFA (leat info --formats lists them)")
+		}
+		if strings.EqualFold(s, "GeoTIFF") {
+			s = "GTiff"
 		}
 		return s, nil
 	})
@@ -308,20 +315,25 @@ func (f *outputFlags) definesName(name, text string) bool {
 // maxExpressionFile is more than an expression can have, so that the parser says what its limit is.
 const maxExpressionFile = 1 << 17
 
-// readExpression returns the text of an expression, which @FILE holds.
+// readExpression returns the text of an expression, which @FILE or, as @-, standard input holds.
 func readExpression(text string) (string, error) {
 	path, ok := strings.CutPrefix(strings.TrimSpace(text), "@")
 	if !ok {
 		return text, nil
 	}
 	if path == "" {
-		return "", errors.New("write @FILE, with the name of a file")
+		return "", errors.New("write @FILE, with the name of a file, or @- for standard input")
 	}
-	file, err := os.Open(path)
-	if err != nil {
-		return "", fileError{fmt.Errorf("read %s: %w", shown(path), cause(err))}
+	file := os.Stdin
+	if path == "-" {
+		path = "standard input"
+	} else {
+		var err error
+		if file, err = os.Open(path); err != nil {
+			return "", fileError{fmt.Errorf("read %s: %w", shown(path), cause(err))}
+		}
+		defer file.Close()
 	}
-	defer file.Close()
 	b, err := io.ReadAll(io.LimitReader(file, maxExpressionFile))
 	if err != nil {
 		return "", fileError{fmt.Errorf("read %s: %w", shown(path), cause(err))}

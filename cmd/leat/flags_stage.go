@@ -57,6 +57,9 @@ func (f *stageFlags) addSource(c *cobra.Command) {
 	group(c.Flags(), "metrics", "Seeing it")
 }
 
+// evictions are what --evict takes.
+var evictions = []string{"lru", "epochs"}
+
 // options checks the options of a command with addSource.
 func (f *stageFlags) options() (*stage.Options, error) {
 	o := &stage.Options{Workers: f.workers}
@@ -73,7 +76,7 @@ func (f *stageFlags) options() (*stage.Options, error) {
 	case "epochs":
 		o.Keep = stage.Epochs
 	default:
-		errs = append(errs, usagef("--evict %s: give lru or epochs", f.evict))
+		errs = append(errs, usagef("--evict %s: %w", f.evict, unknownWord(f.evict, evictions)))
 	}
 	if f.workers < 1 || f.workers > 512 {
 		errs = append(errs, usagef("--workers %d: give 1 to 512", f.workers))

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,9 @@ import (
 	"leat/objstore"
 	"leat/raster"
 )
+
+// systemName is a CRS by its authority and number.
+var systemName = regexp.MustCompile(`^[A-Za-z]+:[0-9]+$`)
 
 // gridOf is the grid of a raster, or one by numbers: CRS,MINX,MINY,MAXX,MAXY,SIZE[,SIZEY].
 func gridOf(ctx context.Context, job *apply.Job, text string) (g raster.Grid, err error) {
@@ -29,7 +33,12 @@ func gridOf(ctx context.Context, job *apply.Job, text string) (g raster.Grid, er
 		}
 		v = append(v, x)
 	}
-	if _, err := os.Stat(text); err == nil || len(fields) == 1 || objstore.IsURL(text) {
+	_, statErr := os.Stat(text)
+	if statErr != nil && systemName.MatchString(text) {
+		return g, hintedError{fmt.Errorf("--grid %s: a CRS alone is no grid: expected CRS,MINX,MINY,MAXX,MAXY,SIZE, or a raster that has the grid", text),
+			"a grid by numbers is written as EPSG:32631,500000,5190000,509990,5200000,10"}
+	}
+	if statErr == nil || len(fields) == 1 || objstore.IsURL(text) {
 		return gridOfFile(ctx, job, "--grid", text)
 	}
 	bad := func(format string, args ...any) (raster.Grid, error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -137,6 +138,13 @@ func shortHelp(c *cobra.Command) {
 	fmt.Fprintf(&b, "\n%s --help shows all options. leat help grid, outputs, workers, environment or expressions\nexplains a topic.\n",
 		c.CommandPath())
 	fmt.Fprint(c.OutOrStdout(), b.String())
+}
+
+// briefHelp prints what a command without options gets, before the error that says what is missing.
+func briefHelp(w io.Writer, c *cobra.Command) {
+	example, _, _ := strings.Cut(c.Example, "\n")
+	fmt.Fprintf(w, "%s.\n\nUsage:\n  %s\n\nExample:\n%s\n\n%s -h shows the options that people use, --help all of them.\n\n",
+		c.Short, c.UseLine(), example, c.CommandPath())
 }
 
 // setShortHelp lets -h, unlike --help, show the options that people use.

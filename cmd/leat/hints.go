@@ -15,6 +15,7 @@ import (
 	"leat/apply/outcome"
 	"leat/cache"
 	"leat/expr"
+	"leat/internal/gdal"
 	"leat/objstore"
 	"leat/objstore/ranged"
 	"leat/stage"
@@ -81,7 +82,7 @@ func ownHint(err error) string {
 	case *expr.SyntaxError:
 		return unknownFunctionHint(e)
 	case *expr.TypeError:
-		return meant(e.Unknown, e.Known)
+		return unknownNameHint(e)
 	case syscall.Errno:
 		return errnoHints[e]
 	case *fs.PathError:
@@ -90,6 +91,12 @@ func ownHint(err error) string {
 		}
 	case *stage.HolderError:
 		return holderHint(e)
+	case *gdal.Error:
+		for _, s := range [][2]string{{"/vsis3/", "s3://"}, {"/vsigs/", "gs://"}, {"/vsiaz/", "azblob://"}, {"/vsicurl/", ""}} {
+			if rest, ok := strings.CutPrefix(e.Path, s[0]); ok {
+				return "leat reads stores itself: write it as " + shown(s[1]+rest)
+			}
+		}
 	}
 	switch err {
 	case cache.ErrRemote:

@@ -48,7 +48,7 @@ func showFormats(w io.Writer, names []string, asJSON bool) error {
 				return fmt.Errorf("the format %s is one of vectors alone, which leat apply -v burns onto a grid", name)
 			}
 			if i < 0 {
-				return apply.NoFormat(name)
+				return usageError{apply.NoFormat(name)}
 			}
 			named = append(named, list[i])
 		}

@@ -27,6 +27,15 @@ type usageError struct{ err error }
 func (e usageError) Error() string { return e.err.Error() }
 func (e usageError) Unwrap() error { return e.err }
 
+// seeError is a mistake that another text explains than the help of the command.
+type seeError struct {
+	err error
+	see string
+}
+
+func (e seeError) Error() string { return e.err.Error() }
+func (e seeError) Unwrap() error { return e.err }
+
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 func main() {
@@ -44,6 +53,7 @@ func run(args []string) (int, unix.Signal) {
 	defer stop()
 	root := rootCommand()
 	root.SetArgs(args)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError{flagError(c, err, args)} })
 	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
 		describeForCompletion(root)
 	}
@@ -73,7 +83,11 @@ func fail(root *cobra.Command, args []string, err error) int {
 	var job *outcome.JobError
 	switch {
 	case errors.As(err, &usage):
-		fmt.Fprintf(os.Stderr, "hint: see %s --help\n", commandOf(root, args))
+		see := commandOf(root, args) + " --help"
+		if s := new(seeError); errors.As(err, s) {
+			see = s.see
+		}
+		fmt.Fprintf(os.Stderr, "hint: see %s\n", see)
 		return exitUsage
 	case errors.As(err, &job):
 		return exitUsage
@@ -110,7 +124,6 @@ workers, and writes GeoTIFFs that are the same byte for byte for any number of w
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError{flagError(c, err)} })
 	root.AddCommand(applyCommand(), infoCommand(), demoCommand(), workerCommand(), cacheCommand(), stageCommand(),
 		jobsCommand(), versionCommand(), configCommand(), manCommand())
 	root.PersistentPreRunE = configure

@@ -165,14 +165,15 @@ func interrupted(err error) []message {
 	return []message{{text: "interrupted: nothing was written, and files that were there are as they were"}}
 }
 
-// flagError words what the flag package finds wrong with options of a command.
-func flagError(c *cobra.Command, err error) error {
+// flagError words what the flag package finds wrong with options of a command. args are those of the
+// process.
+func flagError(c *cobra.Command, err error, args []string) error {
 	var value *pflag.InvalidValueError
 	var missing *pflag.ValueRequiredError
 	var unknown *pflag.NotExistError
 	switch {
 	case errors.As(err, &unknown):
-		return unknownOption(c, unknown)
+		return unknownOption(c, unknown, args)
 	case errors.As(err, &value):
 		f := value.GetFlag()
 		switch f.Value.Type() {

@@ -48,7 +48,7 @@ var settings = []setting{
 	{name: "readers", check: checkCount},
 	{name: "on", check: func(s string) error {
 		if !slices.Contains(kinds, s) {
-			return fmt.Errorf("expected %s", strings.Join(kinds, ", "))
+			return didYouMean(fmt.Errorf("expected %s", orList(kinds)), s, kinds)
 		}
 		return nil
 	}},
@@ -146,6 +146,14 @@ type configuration struct {
 
 // readConfiguration reads the file and checks all of it. profile is the value of --profile.
 func readConfiguration(profile string, getenv func(string) string) (*configuration, error) {
+	c, err := openConfiguration(profile, getenv)
+	if err != nil {
+		return nil, seeError{err, "leat config --help; leat config path prints where the file is"}
+	}
+	return c, nil
+}
+
+func openConfiguration(profile string, getenv func(string) string) (*configuration, error) {
 	c := &configuration{profile: profile, by: "--profile", getenv: getenv}
 	if profile == "" {
 		c.profile, c.by = getenv("LEAT_PROFILE"), "LEAT_PROFILE"
@@ -295,7 +303,10 @@ func configure(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	return c.apply(cmd)
+	if err := c.apply(cmd); err != nil {
+		return seeError{err, "leat help environment"}
+	}
+	return nil
 }
 
 func (c *configuration) apply(cmd *cobra.Command) error {

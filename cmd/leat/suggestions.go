@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -35,10 +37,18 @@ func unknownFunctionHint(e *expr.SyntaxError) string {
 	if e.Unknown == "" {
 		return ""
 	}
-	if hint := meant(e.Unknown, e.Known); hint != "" {
+	if hint := cmp.Or(otherFunctions[e.Unknown], meant(e.Unknown, e.Known)); hint != "" {
 		return hint
 	}
 	return "leat help expressions lists the functions"
+}
+
+// unknownNameHint is the hint about a name in an expression that no input has.
+func unknownNameHint(e *expr.TypeError) string {
+	if m := otbBand.FindStringSubmatch(e.Unknown); m != nil && !slices.Contains(e.Known, e.Unknown) {
+		return fmt.Sprintf("write NAME[%s] for band %[1]s of an input", m[1])
+	}
+	return cmp.Or(otherConstants[strings.ToLower(e.Unknown)], meant(e.Unknown, e.Known))
 }
 
 // unknownWord is the error for the value of an option that takes only some words.
@@ -73,8 +83,13 @@ func unknownCommand(c *cobra.Command, word string) error {
 	if c.HasParent() {
 		of = " of " + c.Name()
 	}
-	return usageError{didYouMean(fmt.Errorf("there is no command %q%s; there are %s", word, of, andList(commands)),
-		word, append(commands, topics...))}
+	err := fmt.Errorf("there is no command %q%s; there are %s", word, of, andList(commands))
+	for _, other := range otherCommands[word] {
+		if slices.Contains(commands, other) {
+			return usageError{hintedError{err, fmt.Sprintf("did you mean %s?", other)}}
+		}
+	}
+	return usageError{didYouMean(err, word, append(commands, topics...))}
 }
 
 // unknownTopic is the error for an argument of leat help that is no command or topic of c.
@@ -101,14 +116,14 @@ func commandNames(c *cobra.Command) (commands, topics []string) {
 }
 
 // unknownOption is the error for an option that the command does not have.
-func unknownOption(c *cobra.Command, e *pflag.NotExistError) error {
+func unknownOption(c *cobra.Command, e *pflag.NotExistError, args []string) error {
 	name, typed := e.GetSpecifiedName(), "--"+e.GetSpecifiedName()
 	if short := e.GetSpecifiedShortnames(); short != "" {
 		name, typed = short, "-"+short
 	}
 	err := fmt.Errorf("there is no option %s", typed)
 	if c.Name() == "apply" {
-		if hint, ok := otherTools[name]; ok {
+		if hint := otherToolsHint(c.Flags(), name, args); hint != "" {
 			return hintedError{err, hint}
 		}
 	}
@@ -127,41 +142,42 @@ func unknownOption(c *cobra.Command, e *pflag.NotExistError) error {
 			}
 		})
 		slices.Sort(known)
-		return didYouMean(err, typed, known)
+		if hint := meant(typed, known); hint != "" || c.Name() != "apply" {
+			return hintedError{err, hint}
+		}
+		return hintedError{err, otherTools[suggest.Closest(name, slices.Sorted(maps.Keys(otherTools)))]}
 	}
 	return err
 }
 
-// otherTools are options of gdal_calc, gdalwarp, gdal_translate and rio calc, and what leat apply
-// has instead. An option with one dash has the letters behind it.
-var otherTools = func() map[string]string {
-	m := map[string]string{
-		"calc":    "use -e 'EXPRESSION'",
-		"outfile": "use -o NAME=FILE.tif", "dst_nodata": "use --nodata", "NoDataValue": "use --nodata",
-		"hideNoData": "use --no-mask", "allBands": "an input without [N] stands for all its bands: use -e a",
-		"debug": "use --verbose", "overwrite": "outputs are replaced unless --no-clobber is given",
-		"projectionCheck": "inputs of different CRSs are an error unless --reference or --grid is given",
-		"creation-option": "use --co", "output-type": "use --type", "datatype": "use --type", "dtype": "use --type",
-		"output-format": "use --format", "driver": "use --format", "name": "use -i NAME=FILE",
-		"masked": "pixels that are nodata are invalid in any case", "mem-limit": "use --memory SIZE",
-		"threads": "use -j", "num-threads": "use -j", "chunks": "use --window for the size of blocks",
-		"dst-crs": "use --grid or --reference", "resampling": "use --resample", "bounds": "use --bbox",
-		"compress": "use --co COMPRESS=NAME", "progress": "it is shown unless --quiet is given",
-
-		"co": "use --co", "dstnodata": "use --nodata", "a_nodata": "use --nodata", "srcnodata": "use --input-nodata",
-		"r": "use --resample", "te": "use --bbox or --grid", "tr": "use --grid", "t_srs": "use --grid or --reference",
-		"tap": "use --grid", "ts": "use --grid", "projwin": "use --bbox", "srcwin": "use --srcwin", "wm": "use --memory SIZE",
-		"multi": "leat computes on all cores in any case", "b": "use --bands NAME=N", "scale": "use --scale or an expression",
-		"ovr": "use --use-overviews", "cutline": "use -v NAME=FILE",
+// otherToolsHint returns what leat has instead of an option of another tool, and of the others among
+// the arguments; "" if the option is none.
+func otherToolsHint(fl *pflag.FlagSet, name string, args []string) string {
+	if _, ok := otherTools[name]; !ok {
+		return ""
 	}
-	for c := 'A'; c <= 'Z'; c++ {
-		use := fmt.Sprintf("use -i %c=FILE", c)
-		m[string(c)] = use
-		m[string(c)+"_band"] = fmt.Sprintf("use %c[N] in the expression, or --bands %c=N", c, c)
+	names := []string{name}
+	for _, arg := range args {
+		other, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		_, ok := otherTools[other]
+		known := fl.ShorthandLookup(other[:min(1, len(other))]) != nil
+		if strings.HasPrefix(arg, "--") {
+			known = fl.Lookup(other) != nil
+		}
+		if ok && strings.HasPrefix(arg, "-") && !known && !slices.Contains(names, other) {
+			names = append(names, other)
+		}
 	}
-	return m
-}()
-
-// swallowed are options of GDAL's programs with one dash that are read as -o with a value.
-var swallowed = map[string]string{"t": "-ot: use --type", "f": "-of: use --format", "verwrite": "-overwrite: outputs are replaced unless --no-clobber is given",
-	"vr": "-ovr: use --use-overviews", "utsize": "-outsize: use --grid"}
+	if len(names) == 1 {
+		return otherTools[name]
+	}
+	var hints []string
+	for _, n := range names {
+		dashes := "-"
+		if slices.ContainsFunc(args, func(arg string) bool { return arg == "--"+n || strings.HasPrefix(arg, "--"+n+"=") }) {
+			dashes = "--"
+		}
+		hints = append(hints, dashes+n+": "+otherTools[n])
+	}
+	return strings.Join(hints, "; ")
+}

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
 	"strings"
 
 	"leat/internal/terminal"
@@ -35,8 +39,24 @@ func withURL(url, text string) string {
 	return terminal.Name(url) + ": " + text
 }
 
+// errStream is returned for - in place of a raster.
+var errStream = errors.New("- is no raster: rasters are read and written in pieces, which standard input and output can't be; expected a file or a URL (a file of that name is ./-)")
+
+// oneSlash is the beginning of a URL that lacks a slash.
+var oneSlash = regexp.MustCompile(`^(s3|gs|azblob|https?|file):/[^/]`)
+
 // localName is the path of a file: URL, and everything else as it is.
 func localName(path string) (string, error) {
+	if path == "-" {
+		return "", usageError{errStream}
+	}
+	if m := oneSlash.FindStringSubmatch(path); m != nil {
+		if _, err := os.Lstat(path); err != nil {
+			scheme := m[1] + ":/"
+			return "", usageError{hintedError{fmt.Errorf("%s: there is no such file, and a URL begins with %s/", shown(path), scheme),
+				"did you mean " + scheme + shown(path[len(scheme)-1:]) + "?"}}
+		}
+	}
 	local, err := stores.LocalPath(path)
 	if err != nil {
 		return "", err

@@ -7,9 +7,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"leat/internal/gdal"
 )
 
 // usageMistakes are command lines with mistakes, after variables that are set. Words are split at
@@ -18,7 +21,7 @@ var usageMistakes = []string{
 	// leat itself
 	"nosuch", "--nosuch", "-x", "help nosuch", "--profile", "completion nosuch", "completion bash more",
 	// leat apply: unknown, missing, bad
-	"apply", "apply --nosuch", "apply -i a=a.tif -e a", "apply -i a=a.tif -o x=x.tif", "apply -o x=x.tif",
+	"apply --nosuch", "apply -i a=a.tif -e a", "apply -i a=a.tif -o x=x.tif", "apply -o x=x.tif",
 	"apply -i", "apply -i a=a.tif -o x=x.tif -e", "apply -i a.tif -o x=x.tif -e a", "apply -i a=a.tif -o x= -e a",
 	"apply -i a=a.tif -o x=x.tif -e a more", "apply -i a=a.tif -o x=x.tif -e 'a +'", "apply -i a=a.tif -o x=x.tif -e b",
 	"apply -i a=a.tif -o x=x.tif -e y=a", "apply -i a=a.tif -o x=x.tif -o x=y.tif -e a",
@@ -78,57 +81,164 @@ var usageMistakes = []string{
 	"jobs nosuch", "jobs ls more", "jobs show", "jobs show a b", "jobs gc more", "jobs ls --nosuch",
 }
 
-func TestUsageMistakesExitWithTwo(t *testing.T) {
+// hintedMistakes maps command lines, of which each exits with 2, to a regular expression that fits
+// what it says, or "hint: " and one that fits a hint.
+var hintedMistakes = []struct{ line, says string }{
+	// Misspelt commands, and those of other tools.
+	{"aply", "hint: did you mean apply\\?"}, {"inof a.tif", "hint: did you mean info\\?"}, {"calc", "hint: did you mean apply\\?"},
+	{"help expresions", "hint: did you mean expressions\\?"}, {"stage prefech x", "hint: did you mean prefetch\\?"},
+	{"stage fetch x", "hint: did you mean get\\?"}, {"jobs list", "hint: did you mean ls\\?"},
+	{"cache creat c", "hint: did you mean create\\?"}, {"cache status c", "hint: did you mean stat\\?"},
+	{"cache rm c", "hint: did you mean gc\\?"}, {"config shwo", "hint: did you mean show\\?"},
+	{"-i a=a.tif", "hint: write it behind the command, such as leat apply -i"},
+	// Misspelt options, and those of other tools.
+	{"apply A --outputs y", "hint: did you mean --output\\?"}, {"apply --tpye uint8", "hint: did you mean --type\\?"},
+	{"apply --compres LZW", "hint: use --co COMPRESS=NAME"}, {"version --jsn", "hint: did you mean --json\\?"},
+	{"apply -A a.tif --calc A*2 --outfile=x.tif --NoDataValue=0 -co K=V",
+		"hint: -A: use -i A=FILE; --calc: use -e 'EXPRESSION'; --outfile: use -o NAME=FILE.tif; --NoDataValue: use --nodata; -co: use --co"},
+	{"apply -i a=a.tif -o x=x.tif -e a -ot Float32", "hint: -ot: use --type"},
+	{"apply -i a=a.tif -o x=x.tif -e a -of GTiff", "hint: -of: use --format"},
+	{"apply -i a=a.tif -o x=x.tif -e a -tr 30 30", "hint: use --grid"}, {"apply --threads 4", "hint: use -j"},
+	{"info --format", "hint: did you mean --formats\\?"},
+	// Values of options.
+	{"apply A --type flaot32", "hint: did you mean float32\\?"}, {"apply A --type int", "hint: did you mean int32\\?"},
+	{"apply A --type CFloat32", "hint: complex pixels can't be written"}, {"apply A --type short", "hint: did you mean int16\\?"},
+	{"apply A --reference a --resample biliner", "hint: did you mean bilinear\\?"},
+	{"apply A --reference a --resample linear", "hint: did you mean bilinear\\?"},
+	{"apply A --reference a --resample majority", "hint: did you mean mode\\?"},
+	{"apply A --co COMPRES=LZW", "hint: did you mean COMPRESS\\?"}, {"apply A --co COMPRESS=DEFLAT", "hint: did you mean DEFLATE\\?"},
+	{"apply A --on slrum", "hint: did you mean slurm\\?"}, {"apply A --footprint intersect", "hint: did you mean intersection\\?"},
+	{"apply A --overview-method averge", "hint: did you mean average\\?"},
+	{"apply A --nodata-collision errors", "hint: did you mean error\\?"},
+	{"apply A --color-interp gren", "hint: did you mean green\\?"}, {"apply A --grid EPSG:4326", "hint: a grid by numbers is written as EPSG:"},
+	{"apply A --type ndiv=uint8", "there is no output \"ndiv\"; there is x"}, {"apply A --bands b=1", "there is no input \"b\"; there is a"},
+	{"apply -i red=a.tif -o x=x.tif -e red --bands rde=1", "hint: did you mean red\\?"},
+	{"apply -i red=a.tif -o x=x.tif -e red --reference rde", "hint: did you mean red\\?"},
+	{"apply -i red=a.tif -o x=x.tif -e red --reference red --use-overviews rde", "hint: did you mean red\\?"},
+	{"apply -i a=a.tif -o ndvi=x.tif -e ndiv=a", "hint: did you mean ndvi\\?"},
+	{"apply -v roads=r.gpkg -i a=a.tif -o x=x.tif -e a --burn raods=1", "hint: did you mean roads\\?"},
+	{"stage get --evict lur s3://b/k", "hint: did you mean lru\\?"}, {"stage get s4://b/k", "hint: did you mean s3\\?"},
+	{"cache create new.cache 3 --durability eahc", "hint: did you mean each\\?"},
+	{"apply -i a=s4://b/k -o x=x.tif -e a", "hint: did you mean s3\\?"}, {"apply -i a=http:/b/k -o x=x.tif -e a", "hint: did you mean http://b/k\\?"},
+	{"apply -i a=- -o x=x.tif -e a", "- is no raster"}, {"apply -i a=a.tif -o - -e a", "- is no raster"}, {"info -", "- is no raster"},
+	// Expressions.
+	{"apply -i red=a.tif -o x=x.tif -e 'rde + 2'", "hint: did you mean red\\?"}, {"apply B -e 'A + 2'", "hint: did you mean a\\?"},
+	{"apply B -e 'medain(a)'", "hint: did you mean median\\?"}, {"apply B -e 'SQRT(a)'", "hint: did you mean sqrt\\?"},
+	{"apply B -e 'frob(a)'", "hint: leat help expressions lists the functions"}, {"apply B -e 'power(a, 2)'", "hint: write a \\*\\* b"},
+	{"apply B -e 'logical_and(a > 3, a < 5)'", "hint: write a and b"}, {"apply B -e 'int(a)'", "hint: write floor\\(a\\); --type"},
+	{"apply B -e 'numpy.where(a > 3, 1, 0)'", "write where\\(...\\) without numpy"}, {"apply B -e 'a > 3 ? a : np.nan'", "write nan without np"},
+	{"apply B -e 'np.nanmedian(a)'", "write median\\(list\\)"}, {"apply B -e 'maximum(a, 3)'", "write max\\(a, b\\)"},
+	{"apply B -e 'a.astype(float)'", "write float32\\(a\\) or float64\\(a\\)"}, {"apply B -e 'a.mean()'", "write mean\\(...\\)"},
+	{"apply B -e 'a ^ 2'", "write \\*\\* for a power"}, {"apply B -e 'a && a'", "write 'and'"}, {"apply B -e 'a AND a'", "write and"},
+	{"apply B -e '!a'", "write 'not'"}, {"apply B -e 'a <> 3'", "write !="}, {"apply B -e 'a // 2'", "write floor\\(a / b\\)"},
+	{"apply B -e '1 if a > 3 else 0'", "write condition \\? a : b"}, {"apply B -e 'if(a > 3, 1, 0)'", "write condition \\? a : b"},
+	{"apply B -e a@1", "write a\\[2\\] for a band"}, {"apply B -e im1b2", "hint: write NAME\\[2\\] for band 2 of an input"},
+	{"apply B -e a[0]", "bands count from 1"}, {"apply B -e 'a ≥ 2'", "write >="}, {"apply B -e 'a – 2'", "write -"},
+	{"apply B -e None", "hint: write nodata for the invalid value"}, {"apply B -e True", "hint: write 1 for true"},
+	{"apply B -e a + 2", "in quotes, as in -e 'a \\+ b'"},
+	// Variables and the configuration file.
+	{"LEAT_CONFIG=bad.conf apply A", "hint: see leat config --help; leat config path prints where the file is"},
+	{"LEAT_CONFIG=bad.conf stage ls", "hint: see leat config --help"}, {"LEAT_PROFILE=nosuch info a.tif", "hint: see leat config --help"},
+	{"LEAT_ON=slrum apply A", "hint: did you mean slurm\\?"}, {"LEAT_MEMORY=lots apply A", "hint: see leat help environment"},
+	{"LEAT_CONFIG=misspelt.conf info a.tif", "did you mean memory\\?"},
+	// Nothing is guessed where nothing is similar.
+	{"apply --nosuch", "hint: see leat apply --help"}, {"nosuch", "hint: see leat --help"},
+}
+
+// formatMistakes are those of formats, of which GDAL has the list.
+var formatMistakes = []struct{ line, says string }{
+	{"apply A --format netcf", "is it netCDF"}, {"apply A --format netCDF", "hint: use --format GTiff"},
+	{"info --formats GTif", "is it GTiff"},
+}
+
+func TestUsageMistakesHaveHints(t *testing.T) {
 	t.Parallel()
-	if len(usageMistakes) < 60 {
-		t.Fatalf("%d command lines, expected at least 60", len(usageMistakes))
+	if len(hintedMistakes) < 60 {
+		t.Fatalf("%d command lines, expected at least 60", len(hintedMistakes))
 	}
-	dir := t.TempDir()
-	leat(t, exitDone, dir, "demo", "--size", "64", ".")
-	for _, f := range []struct{ name, text string }{{"x.tif", "untouched"}, {"c.cache", "untouched"}, {"bad.conf", "nosuch = 1\n"}} {
-		if err := os.WriteFile(filepath.Join(dir, f.name), []byte(f.text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+	mistakes := hintedMistakes
+	if gdal.Available() == nil {
+		mistakes = slices.Concat(mistakes, formatMistakes)
 	}
-	scene, err := os.ReadFile(filepath.Join(dir, "B04.tif"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "a.tif"), scene, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	dir, env := mistakesDir(t)
 	before := hashFiles(t, dir)
-	home := t.TempDir()
-	for _, line := range usageMistakes {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		c, _ := process(t, dir)
-		args := shellWords(line)
-		env := append(os.Environ(), "HOME="+home, "LEAT_CACHE_DIR="+filepath.Join(home, "cache"))
-		// Whoever asks the network is refused.
-		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
-			env = append(env, name+"=http://127.0.0.1:1")
+	for _, m := range mistakes {
+		words := strings.NewReplacer("apply A", "apply -i a=a.tif -o x=x.tif -e a", "apply B", "apply -i a=a.tif -o x=x.tif").Replace(m.line)
+		code, stdout, stderr := runMistake(t, dir, env, words)
+		if code != exitUsage || stdout != "" {
+			t.Errorf("leat %s: exit code %d\n%s%s", words, code, stdout, stderr)
 		}
-		for len(args) > 0 && strings.HasPrefix(args[0], "LEAT_") {
-			env, args = append(env, args[0]), args[1:]
-		}
-		var stdout, stderr bytes.Buffer
-		c = exec.CommandContext(ctx, c.Path)
-		c.Args, c.Dir, c.Env, c.Stdout, c.Stderr = append([]string{"leat"}, args...), dir, env, &stdout, &stderr
-		_ = c.Run()
-		if ctx.Err() != nil {
-			t.Errorf("leat %s does not end", line)
-		}
-		cancel()
-		if code := c.ProcessState.ExitCode(); code != exitUsage {
-			t.Errorf("leat %s: exit code %d\n%s%s", line, code, &stdout, &stderr)
-		}
-		if !strings.HasPrefix(stderr.String(), "leat: ") || stdout.Len() > 0 {
-			t.Errorf("leat %s: standard output %q, standard error %q", line, &stdout, &stderr)
+		if !regexp.MustCompile("(?m)" + strings.Replace(m.says, "hint: ", "^hint: ", 1)).MatchString(stderr) {
+			t.Errorf("leat %s: expected %q\n%s", words, m.says, stderr)
 		}
 	}
 	if after := hashFiles(t, dir); after != before {
 		t.Errorf("files were touched: %v", names(t, dir))
 	}
+}
+
+func TestUsageMistakesExitWithTwo(t *testing.T) {
+	t.Parallel()
+	if len(usageMistakes) < 60 {
+		t.Fatalf("%d command lines, expected at least 60", len(usageMistakes))
+	}
+	dir, env := mistakesDir(t)
+	before := hashFiles(t, dir)
+	for _, line := range usageMistakes {
+		code, stdout, stderr := runMistake(t, dir, env, line)
+		if code != exitUsage {
+			t.Errorf("leat %s: exit code %d\n%s%s", line, code, stdout, stderr)
+		}
+		if !strings.HasPrefix(stderr, "leat: ") || stdout != "" {
+			t.Errorf("leat %s: standard output %q, standard error %q", line, stdout, stderr)
+		}
+	}
+	if after := hashFiles(t, dir); after != before {
+		t.Errorf("files were touched: %v", names(t, dir))
+	}
+}
+
+// mistakesDir makes a directory with files for mistakes, and returns the environment for them, in
+// which requests are refused.
+func mistakesDir(t *testing.T) (dir string, env []string) {
+	t.Helper()
+	dir = t.TempDir()
+	leat(t, exitDone, dir, "demo", "--size", "64", ".")
+	for _, f := range []struct{ name, text string }{{"x.tif", "untouched"}, {"c.cache", "untouched"},
+		{"bad.conf", "nosuch = 1\n"}, {"misspelt.conf", "[minio]\nmemroy = 1G\n"}} {
+		if err := os.WriteFile(filepath.Join(dir, f.name), []byte(f.text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Rename(filepath.Join(dir, "B04.tif"), filepath.Join(dir, "a.tif")); err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	env = append(os.Environ(), "HOME="+home, "LEAT_CACHE_DIR="+filepath.Join(home, "cache"))
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
+		env = append(env, name+"=http://127.0.0.1:1")
+	}
+	return dir, env
+}
+
+// runMistake runs leat with the words of a line, behind variables that are set.
+func runMistake(t *testing.T, dir string, env []string, line string) (code int, stdout, stderr string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	like, _ := process(t, dir)
+	args := shellWords(line)
+	for len(args) > 0 && strings.HasPrefix(args[0], "LEAT_") {
+		env, args = append(slices.Clip(env), args[0]), args[1:]
+	}
+	var out, messages bytes.Buffer
+	c := exec.CommandContext(ctx, like.Path)
+	c.Args, c.Dir, c.Env, c.Stdout, c.Stderr = append([]string{"leat"}, args...), dir, env, &out, &messages
+	_ = c.Run()
+	if ctx.Err() != nil {
+		t.Errorf("leat %s does not end", line)
+	}
+	return c.ProcessState.ExitCode(), out.String(), messages.String()
 }
 
 // shellWords splits a line at blanks outside of single quotes.

@@ -136,7 +136,11 @@ func (f *gdalFormat) find(o *Output) error {
 		if usual := usualEnding(&d); usual != "" {
 			text += ", whose ending is " + usual
 		}
-		errs = append(errs, &outcome.FieldError{Field: "Output.Format", Value: other, Err: errors.New(text)})
+		value := other
+		if other == geoTIFF {
+			value = "GTiff" // the name that the field takes
+		}
+		errs = append(errs, &outcome.FieldError{Field: "Output.Format", Value: value, Err: errors.New(text)})
 	}
 	// Fill in what is unknown with a valid value.
 	spec := gdal.Spec{Driver: d.Name, Options: o.Spec.Options, Grid: raster.Grid{Width: 1, Height: 1}, Bands: 1,

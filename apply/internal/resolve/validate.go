@@ -65,8 +65,10 @@ func validate(job *jobspec.Job, partial bool) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(job.Expressions)) {
 		if _, ok := job.Outputs[name]; !ok && !partial {
-			bad("", "there is an expression for %q, but no output of that name: there is %s", name,
-				strings.Join(slices.Sorted(maps.Keys(job.Outputs)), ", "))
+			names := slices.Sorted(maps.Keys(job.Outputs))
+			bad("", "%w", &outcome.UnknownNameError{Name: name, Known: names,
+				Err: fmt.Errorf("there is an expression for %q, but no output of that name: there is %s", name,
+					strings.Join(names, ", "))})
 		} else if _, err := expr.Parse(job.Expressions[name]); err != nil {
 			bad("", "output %s: %w", name, err)
 		}
