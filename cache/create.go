@@ -36,7 +36,7 @@ func Create(n int64, opts *Options) (*Cache, error) {
 		return nil, errors.Join(err, d.Discard(), unix.Close(dir))
 	}
 	if d.HiddenName() != "" {
-		if _, err := sweep(dir, isNamelessName); err != nil {
+		if err := sweep(dir, isNamelessName); err != nil {
 			return nil, errors.Join(localdir.Explain(path, err), d.Discard(), unix.Close(dir))
 		}
 	}

@@ -123,20 +123,32 @@ func List(dir string) ([]Info, error) {
 
 // GC removes what killed processes left in a directory: unlocked files of the user with hidden
 // names. It returns their paths. Named and preserved caches stay.
-func GC(dir string) ([]string, error) {
+func GC(dir string) ([]string, error) { return leftovers(dir, removeIfUnlocked) }
+
+// Leftovers returns the paths that GC would remove.
+func Leftovers(dir string) ([]string, error) {
+	return leftovers(dir, func(fd int, name string) bool { return ifUnlocked(fd, name, func() error { return nil }) })
+}
+
+// leftovers returns the paths of the files with hidden names for which f, which gets the open
+// directory, returns true.
+func leftovers(dir string, f func(dir int, name string) bool) ([]string, error) {
 	fd, err := fdio.Open(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, localdir.Explain(dir, err)
 	}
 	defer unix.Close(fd)
-	removed, err := sweep(fd, func(name string) bool { return isNamelessName(name) || isTempName(name) })
-	for k, name := range removed {
-		removed[k] = filepath.Join(dir, name)
-	}
+	all, err := names(fd)
 	if err != nil {
-		return removed, localdir.Explain(dir, err)
+		return nil, localdir.Explain(dir, err)
 	}
-	return removed, nil
+	var found []string
+	for _, name := range all {
+		if (isNamelessName(name) || isTempName(name)) && f(fd, name) {
+			found = append(found, filepath.Join(dir, name))
+		}
+	}
+	return found, nil
 }
 
 // Remove removes a named or preserved cache. Unless force is true, it refuses to do so while a

@@ -125,7 +125,7 @@ func createNamed(dir int, path, name string, n int64, o *Options) (fd int, err e
 		return -1, localdir.Explain(filepath.Dir(path), err)
 	}
 	if d.HiddenName() != "" {
-		_, _ = sweep(dir, tempsOf(name)) // leftovers do no harm
+		_ = sweep(dir, tempsOf(name)) // leftovers do no harm
 	}
 	fault.Point("cache.formatted")
 	if err := d.Publish(name); err != nil {

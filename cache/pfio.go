@@ -160,7 +160,7 @@ func (c *Cache) ExportPFIO(ctx context.Context, path string, overwrite bool) (ex
 		return 0, err
 	}
 	slices.SortFunc(entries, func(a, b pfioEntry) int { return cmp.Compare(a.offset, b.offset) })
-	_, _ = sweep(dir, tempsOf(name)) // leftovers do no harm
+	_ = sweep(dir, tempsOf(name)) // leftovers do no harm
 	err = publish(dir, abs, name, overwrite, func(fd int) error {
 		var err error
 		exported, err = c.writePFIO(ctx, fd, entries)

@@ -156,7 +156,7 @@ func (c *Cache) errCut() error {
 // nameFile links the file as name, or copies it if it can't be linked: on another file system, or
 // when all of its names were removed.
 func (c *Cache) nameFile(ctx context.Context, dir int, path, name string, overwrite bool) error {
-	_, _ = sweep(dir, tempsOf(name)) // what can't be swept does no harm
+	_ = sweep(dir, tempsOf(name)) // what can't be swept does no harm
 	temp := name
 	if overwrite { // linkat does not replace: use a temporary name first
 		temp = tempName(name, c.h.uuid)

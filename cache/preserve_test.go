@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -255,11 +256,19 @@ func TestGC(t *testing.T) {
 	write(leftName(3), nil)
 	write(leftName(4), make([]byte, 10_000))
 	write(leftName(5), ok(os.ReadFile(at("nameless")))(t)) // sealed, and never named
-	if removed := ok(GC(dir))(t); len(removed) != 3 {
-		t.Errorf("removed %q", removed)
+	all := allNames(t, dir)
+	would := ok(Leftovers(dir))(t)
+	if diff := cmp.Diff(all, allNames(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+	if removed := ok(GC(dir))(t); len(removed) != 3 || !slices.Equal(removed, would) {
+		t.Errorf("removed %q, not %q", removed, would)
 	}
 	if diff := cmp.Diff(stay, allNames(t, dir)); diff != "" {
 		t.Error(diff)
+	}
+	if would := ok(Leftovers(dir))(t); len(would) != 0 {
+		t.Errorf("left: %q", would)
 	}
 	failAt(t, "tempfile.no O_TMPFILE", errTest)
 	must(t, ok(Create(1, &Options{Dir: dir}))(t).Close())

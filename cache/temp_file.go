@@ -113,24 +113,29 @@ func names(dir int) ([]string, error) {
 	return f.Readdirnames(-1)
 }
 
-// sweep removes the unlocked files with matching names and returns their names.
-func sweep(dir int, match func(name string) bool) (removed []string, err error) {
+// sweep removes the unlocked files with matching names.
+func sweep(dir int, match func(name string) bool) error {
 	all, err := names(dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, name := range all {
-		if match(name) && removeIfUnlocked(dir, name) {
-			removed = append(removed, name)
+		if match(name) {
+			removeIfUnlocked(dir, name)
 		}
 	}
-	return removed, nil
+	return nil
 }
 
-// removeIfUnlocked removes a file unless it is locked, or not a regular file of the user. A file
-// with the name of a nameless cache must be one; temporary files are recognized by name alone,
-// since an export has no header.
+// removeIfUnlocked removes a file on the conditions of ifUnlocked.
 func removeIfUnlocked(dir int, name string) bool {
+	return ifUnlocked(dir, name, func() error { return unlink(dir, name) })
+}
+
+// ifUnlocked calls do unless a file is locked, or not a regular file of the user, and reports
+// whether do succeeded. A file with the name of a nameless cache must be one; temporary files are
+// recognized by name alone, since an export has no header.
+func ifUnlocked(dir int, name string, do func() error) bool {
 	fd, err := fdio.Open(dir, name, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return false
@@ -143,7 +148,7 @@ func removeIfUnlocked(dir int, name string) bool {
 	if isNamelessName(name) && !isNameless(fd) {
 		return false
 	}
-	return ok && err == nil && tempfile.Leads(dir, name, fd) && unlink(dir, name) == nil
+	return ok && err == nil && tempfile.Leads(dir, name, fd) && do() == nil
 }
 
 // isNameless reports whether an open file is a nameless cache or an unfinished one with an empty

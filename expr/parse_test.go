@@ -147,7 +147,7 @@ func TestParseErrors(t *testing.T) {
 		{"9007199254740993", 0, "2^53"},
 		{"1e999", 0, "beyond"},
 		{"a \xff", 2, "0xff"},
-		{"a @ b", 2, "unexpected character"},
+		{"a $ b", 2, "unexpected character"},
 		{"a['red']", 2, "strings are not supported"},
 		{strings.Repeat("(", 501) + "a", 500, "nested too deeply"},
 		{strings.Repeat("-", 600) + "a", 500, "nested too deeply"},

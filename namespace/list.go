@@ -130,7 +130,15 @@ func Usable() error {
 
 // GC removes what killed jobs left in the runtime directory and returns the paths. It does not
 // touch what a live process holds.
-func GC() (removed []string, err error) {
+func GC() (removed []string, err error) { return leftovers((*lockfile.Dir).Sweep, reclaim) }
+
+// Leftovers returns the paths that GC would remove.
+func Leftovers() ([]string, error) { return leftovers((*lockfile.Dir).Unused, reclaimable) }
+
+// leftovers returns the paths of the records and of the numbers of jobs for which record and number
+// return true.
+func leftovers(record func(d *lockfile.Dir, name string) (bool, error),
+	number func(root, claims *lockfile.Dir, number int) (bool, error)) (found []string, err error) {
 	root, jobs, err := openJobs()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -150,24 +158,24 @@ func GC() (removed []string, err error) {
 		return nil, err
 	}
 	for _, name := range names {
-		gone, err1 := jobs.Sweep(name)
+		gone, err1 := record(jobs, name)
 		if gone {
-			removed = append(removed, jobs.FilePath(name))
+			found = append(found, jobs.FilePath(name))
 		}
 		err = errors.Join(err, err1)
 	}
 	names, err1 := root.Names()
 	err = errors.Join(err, err1)
 	for _, name := range names {
-		number, err1 := strconv.Atoi(name)
-		if err1 != nil || number < 0 || prefixOf(number) != name {
+		n, err1 := strconv.Atoi(name)
+		if err1 != nil || n < 0 || prefixOf(n) != name {
 			continue
 		}
-		gone, err1 := reclaim(root, claimsDir, number)
+		gone, err1 := number(root, claimsDir, n)
 		if gone {
-			removed = append(removed, root.FilePath(name))
+			found = append(found, root.FilePath(name))
 		}
 		err = errors.Join(err, err1)
 	}
-	return removed, err
+	return found, err
 }

@@ -76,6 +76,18 @@ func takeNumber(root, claimsDir *lockfile.Dir, want int) (int, *lockfile.Ranges,
 	return 0, nil, errors.Join(errors.New("all numbers of namespaces are taken"), stuck)
 }
 
+// reclaimable reports whether reclaim would remove what the job of a number left.
+func reclaimable(root, claimsDir *lockfile.Dir, number int) (bool, error) {
+	if !root.Exists(prefixOf(number)) {
+		return false, nil
+	}
+	r, err := lockNumber(claimsDir, number, lockfile.Write)
+	if err != nil || r == nil {
+		return false, err
+	}
+	return true, r.Close()
+}
+
 // reclaim removes what the job of a number left, if no live one has the number; it reports whether
 // it did.
 func reclaim(root, claimsDir *lockfile.Dir, number int) (bool, error) {

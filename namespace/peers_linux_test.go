@@ -513,10 +513,12 @@ func TestStreamingForeignRuntimeDirectory(t *testing.T) {
 // runtime directory.
 func mustBeEmptyAfterGC(t testing.TB, root string) {
 	t.Helper()
-	if _, err := GC(); err != nil {
-		t.Error(err)
+	would, err := Leftovers()
+	removed, err1 := GC()
+	if err := errors.Join(err, err1); err != nil || !slices.Equal(removed, would) {
+		t.Errorf("removed %q, not %q: %v", removed, would, err)
 	}
-	err := filepath.Walk(root, func(path string, info os.FileInfo, err error) error {
+	err = filepath.Walk(root, func(path string, info os.FileInfo, err error) error {
 		switch rel, _ := filepath.Rel(root, path); {
 		case err != nil:
 			return err

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -221,7 +222,10 @@ func TestKillsOfParentAndWorkers(t *testing.T) {
 				all[i].Wait()
 			}
 		}
-		must(GC(nil))(t)
+		would := must(Leftovers(nil))(t)
+		if removed := must(GC(nil))(t); !slices.Equal(removed, would) {
+			t.Errorf("removed %q, not %q", removed, would)
+		}
 		// What the living have stays: 3 named arrays of their own, and the parent's while a worker
 		// has it.
 		left := leftovers(t, run, temp)

@@ -113,7 +113,13 @@ func describe(fd int) (Info, bool) {
 // GC removes the named arrays of this user that no process holds, in memory and in the temporary
 // directory, and returns their paths. The kernel frees arrays without a name itself. The error
 // joins all failures; GC removes the rest.
-func GC(o *Options) (removed []string, err error) {
+func GC(o *Options) (removed []string, err error) { return unheldFiles(o, (*lockfile.Dir).Sweep) }
+
+// Leftovers returns the paths that GC would remove.
+func Leftovers(o *Options) ([]string, error) { return unheldFiles(o, (*lockfile.Dir).Unused) }
+
+// unheldFiles returns the paths of the named arrays for which f returns true.
+func unheldFiles(o *Options, f func(d *lockfile.Dir, name string) (bool, error)) (found []string, err error) {
 	opts, err := o.validate()
 	if err != nil {
 		return nil, err
@@ -122,15 +128,15 @@ func GC(o *Options) (removed []string, err error) {
 		err = errors.Join(err, withDir(root, opts.TempDir, func(d *lockfile.Dir) error {
 			names, err := d.Names()
 			for _, name := range names {
-				gone, e := d.Sweep(name)
+				gone, e := f(d, name)
 				if gone {
-					removed = append(removed, filepath.Join(d.Path(), name))
+					found = append(found, filepath.Join(d.Path(), name))
 				}
 				err = errors.Join(err, e)
 			}
 			return err
 		}))
 	}
-	slices.Sort(removed)
-	return removed, err
+	slices.Sort(found)
+	return found, err
 }

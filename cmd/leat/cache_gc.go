@@ -11,12 +11,12 @@ import (
 )
 
 func cacheCollectCommand() *cobra.Command {
-	f := &cacheFlags{}
+	f, dryRun := &cacheFlags{}, false
 	c := newCacheCommand("gc [DIR]", "Remove what killed processes left",
 		`Gc removes hidden files of caches that no live process holds from a directory; without DIR, from the one where caches
 without a name are made ($LEAT_CACHE_DIR, else leat below the user's cache directory). On most file systems the
 kernel leaves nothing to remove. Named and preserved caches are never touched.`,
-		`  leat cache gc
+		`  leat cache gc --dry-run
   leat cache gc /scratch`,
 		func(cmd *cobra.Command, args []string) error {
 			var dir string
@@ -26,23 +26,22 @@ kernel leaves nothing to remove. Named and preserved caches are never touched.`,
 			} else if dir, err = cache.Dir(); err != nil {
 				return err
 			}
-			return collectCaches(cmd, dir, f)
+			return collectCaches(cmd, dir, f, dryRun)
 		})
 	f.addJSON(c, "one JSON object for each file that was removed")
+	addDryRun(c, &dryRun)
 	return c
 }
 
-func collectCaches(cmd *cobra.Command, dir string, f *cacheFlags) error {
-	removed, err := cache.GC(dir)
+func collectCaches(cmd *cobra.Command, dir string, f *cacheFlags, dryRun bool) error {
+	collect := cache.GC
+	if dryRun {
+		collect = cache.Leftovers
+	}
+	removed, err := collect(dir)
 	for _, path := range removed {
-		var werr error
-		if f.json {
-			werr = writeJSON(cmd.OutOrStdout(), removedDoc{"removed", path})
-		} else {
-			_, werr = fmt.Fprintln(cmd.OutOrStdout(), "removed", terminal.Name(path))
-		}
-		if werr != nil {
-			return errors.Join(err, stdoutError(werr))
+		if werr := printRemoved(cmd.OutOrStdout(), path, f.json, dryRun); werr != nil {
+			return errors.Join(err, werr)
 		}
 	}
 	if len(removed) == 0 && err == nil && !f.json {

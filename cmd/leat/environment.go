@@ -63,6 +63,9 @@ var environment = []struct {
 	{"Others", [][2]string{
 		{"LEAT_SERVE_TOKEN", "the token of the page that --serve shows"},
 		{"TERM", "dumb: progress in lines"},
+		{"LC_ALL", "the character set: unless it is UTF-8, the progress bar is made of # and -"},
+		{"LC_CTYPE", "the same where LC_ALL is not set"},
+		{"LANG", "the same where neither is set"},
 		{"GOMEMLIMIT", "a limit of the heap that may be lower than --memory"},
 	}},
 }

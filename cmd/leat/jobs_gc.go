@@ -1,53 +1,57 @@
 package main
 
 import (
-	"github.com/spf13/cobra"
-
 	"errors"
 	"fmt"
 	"io"
 	"os"
 
-	"leat/internal/terminal"
+	"github.com/spf13/cobra"
+
 	"leat/namespace"
 	"leat/shm"
 )
 
 func jobsCollectCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, dryRun bool
 	c := &cobra.Command{
 		Use:                   "gc [options]",
 		DisableFlagsInUseLine: true,
 		Short:                 "Remove what killed jobs left",
 		Long: `Gc removes records, shared memory and arrays that no live process holds. Nothing that is in use is touched.
 Jobs reclaim such leftovers by themselves, a few at each start; gc does all of it now.`,
-		Example: `  leat jobs gc`,
+		Example: `  leat jobs gc --dry-run
+  leat jobs gc`,
 		Args:    noArguments("gc"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return collectJobs(cmd.OutOrStdout(), asJSON)
+			return collectJobs(cmd.OutOrStdout(), asJSON, dryRun)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object for each file that was removed")
+	addDryRun(c, &dryRun)
 	return c
 }
 
-// collectJobs removes what nobody holds.
-func collectJobs(w io.Writer, asJSON bool) error {
+// addDryRun adds --dry-run to a command that removes files.
+func addDryRun(c *cobra.Command, dryRun *bool) {
+	c.Flags().BoolVar(dryRun, "dry-run", false, "show what would be removed, and remove nothing")
+}
+
+// collectJobs removes what nobody holds, or shows it.
+func collectJobs(w io.Writer, asJSON, dryRun bool) error {
 	if err := namespace.Usable(); err != nil {
 		return err
 	}
-	removed, err := namespace.GC()
-	arrays, err1 := shm.GC(nil)
+	records, arraysOf := namespace.GC, shm.GC
+	if dryRun {
+		records, arraysOf = namespace.Leftovers, shm.Leftovers
+	}
+	removed, err := records()
+	arrays, err1 := arraysOf(nil)
 	removed = append(removed, arrays...)
 	for _, path := range removed {
-		var werr error
-		if asJSON {
-			werr = writeJSON(w, removedDoc{"removed", path})
-		} else {
-			_, werr = fmt.Fprintln(w, "removed", terminal.Name(path))
-		}
-		if werr != nil {
-			return errors.Join(err, err1, stdoutError(werr))
+		if werr := printRemoved(w, path, asJSON, dryRun); werr != nil {
+			return errors.Join(err, err1, werr)
 		}
 	}
 	if len(removed) == 0 && !asJSON {

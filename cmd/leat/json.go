@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"leat/internal/terminal"
 	"leat/raster"
 	"leat/timing"
 )
@@ -189,6 +190,28 @@ func newEventDoc(event string) eventDoc { return eventDoc{event, time.Now().UTC(
 type removedDoc struct {
 	Event string `json:"event"` // removed
 	Path  string `json:"path"`
+}
+
+// leftoverDoc is a file that would be removed without --dry-run, in --json.
+type leftoverDoc struct {
+	Event string `json:"event"` // leftover
+	Path  string `json:"path"`
+}
+
+// printRemoved prints that a file was removed or, with dryRun, that it would be.
+func printRemoved(w io.Writer, path string, asJSON, dryRun bool) error {
+	var err error
+	switch {
+	case asJSON && dryRun:
+		err = writeJSON(w, leftoverDoc{"leftover", path})
+	case asJSON:
+		err = writeJSON(w, removedDoc{"removed", path})
+	case dryRun:
+		_, err = fmt.Fprintln(w, "would remove", terminal.Name(path))
+	default:
+		_, err = fmt.Fprintln(w, "removed", terminal.Name(path))
+	}
+	return stdoutError(err)
 }
 
 // timingsDoc is where the time of a run went, in --json.

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,6 +42,12 @@ func chooseProgress(f *os.File) progressMode {
 	return progressLines
 }
 
+// asciiLocale reports whether the locale of the environment has another character set than UTF-8.
+func asciiLocale(getenv func(string) string) bool {
+	locale := strings.ToUpper(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")))
+	return !strings.Contains(locale, "UTF-8") && !strings.Contains(locale, "UTF8")
+}
+
 // progress shows how far a job is. It starts no goroutine: what is shown changes with update, which
 // may be called from many goroutines. What can't be written is lost without an error.
 type progress struct {
@@ -47,6 +55,7 @@ type progress struct {
 	mode  progressMode
 	width func() int       // columns of the terminal
 	now   func() time.Time // the clock
+	ascii bool             // the terminal shows no other characters
 
 	mu       sync.Mutex
 	start    time.Time
@@ -62,7 +71,7 @@ type progress struct {
 
 // newProgress returns a progress that writes to w; its clock starts now.
 func newProgress(w io.Writer, mode progressMode) *progress {
-	p := &progress{w: w, mode: mode, now: time.Now, lastDone: -1}
+	p := &progress{w: w, mode: mode, now: time.Now, ascii: asciiLocale(os.Getenv), lastDone: -1}
 	p.width = func() int {
 		if f, ok := w.(*os.File); ok {
 			if cols, _, err := term.GetSize(int(f.Fd())); err == nil && cols > 0 {

@@ -16,7 +16,7 @@ func fakeProgress(mode progressMode) (*progress, *strings.Builder, func(time.Dur
 	var out strings.Builder
 	now := time.Unix(1000, 0)
 	p := newProgress(&out, mode)
-	p.now = func() time.Time { return now }
+	p.now, p.ascii = func() time.Time { return now }, false
 	p.begin()
 	return p, &out, func(d time.Duration) { now = now.Add(d) }
 }
@@ -33,6 +33,26 @@ func TestProgressLinesInLog(t *testing.T) {
 `
 	if d := cmp.Diff(want, out.String()); d != "" {
 		t.Error(d)
+	}
+}
+
+func TestProgressBarIsASCIIWithoutUTF8(t *testing.T) {
+	p, out, wait := fakeProgress(progressLine)
+	p.ascii = true
+	wait(time.Second)
+	p.update(2, 4, 2e6, "reading")
+	if want := "\r############------------  50 %  2/4 blocks"; !strings.HasPrefix(out.String(), want) {
+		t.Errorf("%q", out)
+	}
+	for _, c := range []struct {
+		all, ctype, lang string
+		ascii            bool
+	}{{"C", "", "en_US.UTF-8", true}, {"", "", "de_DE.utf8", false}, {"", "POSIX", "C.UTF-8", true},
+		{"", "", "", true}, {"C.UTF-8", "C", "C", false}, {"en_US.ISO-8859-1", "", "", true}} {
+		values := map[string]string{"LC_ALL": c.all, "LC_CTYPE": c.ctype, "LANG": c.lang}
+		if got := asciiLocale(func(name string) string { return values[name] }); got != c.ascii {
+			t.Errorf("%+v: %v", c, got)
+		}
 	}
 }
 

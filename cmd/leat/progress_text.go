@@ -63,8 +63,11 @@ const (
 func (p *progress) line(percent int, rate float64, left time.Duration) string {
 	s := p.last
 	bar := func(columns int) string {
-		full := min(columns, columns*percent/100)
-		return strings.Repeat("█", full) + strings.Repeat("░", columns-full)
+		full, done, open := min(columns, columns*percent/100), "█", "░"
+		if p.ascii {
+			done, open = "#", "-"
+		}
+		return strings.Repeat(done, full) + strings.Repeat(open, columns-full)
 	}
 	const inBar, inPercent, inBlocks, inRate, inLeft, inStage = 0, 1, 2, 3, 4, 5
 	parts := [6]string{inBar: bar(barColumns), inPercent: fmt.Sprintf("%3d %%", percent),

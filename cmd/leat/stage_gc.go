@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,13 +21,14 @@ import (
 
 func stageCollectCommand() *cobra.Command {
 	f := &stageFlags{}
-	var all bool
+	var all, dryRun bool
 	var older, bytes string
 	c := newStageCommand("gc", "Remove what killed processes left, and what nobody uses",
 		`Gc gives back what processes that died had reserved or were writing; every process that opens the directory does so too.
 With --all it removes all objects that no process uses, with --older those that were not used for so long, with --bytes
-those that were not used for longest until the others take no more than that.`,
+those that were not used for longest until the others take no more than that. What is in use stays.`,
 		`  leat stage gc
+  leat stage gc --older 7d --dry-run
   leat stage gc --older 7d --bytes 100G`,
 		nil,
 		func(cmd *cobra.Command, _ []string) error {
@@ -32,6 +36,7 @@ those that were not used for longest until the others take no more than that.`,
 			if err != nil {
 				return err
 			}
+			t.dryRun = dryRun
 			return collectStage(cmd, t, f)
 		})
 	f.addDir(c)
@@ -39,6 +44,7 @@ those that were not used for longest until the others take no more than that.`,
 	c.Flags().StringVar(&older, "older", "", "`TIME`: remove what nobody used for so long, such as 12h or 7d")
 	c.Flags().StringVar(&bytes, "bytes", "", "`SIZE`: remove until no more than that is left, such as 100G")
 	f.addJSON(c, "one JSON object: dir, dead (processes), removed (objects), freed, bytes and objects that are left")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "count the objects that would be removed if none were in use, and remove none")
 	return c
 }
 
@@ -46,10 +52,11 @@ those that were not used for longest until the others take no more than that.`,
 type trim struct {
 	unused time.Duration // -1: whatever its age
 	bytes  int64         // -1: any number may stay
+	dryRun bool          // nothing is removed
 }
 
 func newTrim(cmd *cobra.Command, all bool, older, bytes string) (t trim, err error) {
-	t = trim{-1, -1}
+	t = trim{unused: -1, bytes: -1}
 	set := cmd.Flags().Changed
 	if all && (set("older") || set("bytes")) {
 		err = usagef("--all removes everything: leave out --older and --bytes")
@@ -80,6 +87,7 @@ type collectDoc struct {
 	Freed   int64  `json:"freed_bytes"`     // of the removed
 	Bytes   int64  `json:"bytes"`           // that are left on the disk
 	Objects int64  `json:"objects"`         // that are left
+	DryRun  bool   `json:"dry_run"`         // nothing was removed: the numbers are what would be if no object were in use
 }
 
 func collectStage(cmd *cobra.Command, t trim, f *stageFlags) (err error) {
@@ -87,7 +95,7 @@ func collectStage(cmd *cobra.Command, t trim, f *stageFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	d := collectDoc{Dir: filepath.Join(dir, "stage")}
+	d := collectDoc{Dir: filepath.Join(dir, "stage"), DryRun: t.dryRun}
 	if there {
 		if err := d.collect(cmd, dir, t); err != nil {
 			return err
@@ -102,6 +110,9 @@ func collectStage(cmd *cobra.Command, t trim, f *stageFlags) (err error) {
 			units.Plural(d.Dead, "dead process", "dead processes"))
 	}
 	switch {
+	case d.Removed > 0 && t.dryRun:
+		fmt.Fprintf(people, "leat: %s would be removed, %s; those in use would stay\n", units.Count(d.Removed, "object"),
+			units.FormatSize(d.Freed))
 	case d.Removed > 0:
 		fmt.Fprintf(people, "leat: %s removed, %s\n", units.Count(d.Removed, "object"),
 			units.FormatSize(d.Freed))
@@ -129,6 +140,9 @@ func (d *collectDoc) collect(cmd *cobra.Command, dir string, t trim) (err error)
 	if err != nil {
 		return err
 	}
+	if t.dryRun {
+		return d.count(ctx, p, t)
+	}
 	if t.unused >= 0 {
 		n, err := p.RemoveUnused(ctx, time.Now().Add(-t.unused))
 		if d.Removed += n; err != nil {
@@ -149,6 +163,29 @@ func (d *collectDoc) collect(cmd *cobra.Command, dir string, t trim) (err error)
 	if t.bytes >= 0 && left.Bytes > t.bytes {
 		fmt.Fprintf(cmd.ErrOrStderr(), "leat: %s in %s are in use, and stay\n", units.FormatSize(left.Bytes),
 			units.Count(left.Objects, "object"))
+	}
+	return nil
+}
+
+// count counts what collect would remove if no object were in use.
+func (d *collectDoc) count(ctx context.Context, p *stage.Pool, t trim) error {
+	type object struct{ used, bytes int64 }
+	var list []object
+	for o, err := range p.Objects() {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return err
+		}
+		list = append(list, object{o.Used.UnixNano(), o.DiskBytes})
+		d.Bytes, d.Objects = d.Bytes+o.DiskBytes, d.Objects+1
+	}
+	slices.SortFunc(list, func(a, b object) int { return cmp.Compare(a.used, b.used) })
+	since := time.Now().Add(-t.unused).UnixNano()
+	for _, o := range list {
+		if !(t.unused >= 0 && o.used < since) && !(t.bytes >= 0 && d.Bytes > t.bytes) {
+			break // the others are younger
+		}
+		d.Removed, d.Freed = d.Removed+1, d.Freed+o.bytes
+		d.Bytes, d.Objects = d.Bytes-o.bytes, d.Objects-1
 	}
 	return nil
 }

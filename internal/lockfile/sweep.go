@@ -19,15 +19,8 @@ func (d *Dir) Sweep(name string) (removed bool, err error) { return d.SweepWith(
 // SweepWith is Sweep that calls before while the file is exclusively locked, before it removes the
 // name.
 func (d *Dir) SweepWith(name string, before func(fd int) error) (removed bool, err error) {
-	if name == marker {
-		return false, nil
-	}
-	l, err := d.lock(name, unix.O_RDONLY, unix.LOCK_EX)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrLocked), errors.Is(err, ErrForeign),
-		errors.Is(err, fs.ErrPermission):
-		return false, nil
-	case err != nil:
+	l, err := d.lockUnused(name)
+	if l == nil {
 		return false, err
 	}
 	fault.Point("lockfile.sweeping")
@@ -42,6 +35,31 @@ func (d *Dir) SweepWith(name string, before func(fd int) error) (removed bool, e
 	}
 	fault.Point("lockfile.swept")
 	return err == nil, errors.Join(err, l.Release())
+}
+
+// Unused reports whether Sweep would remove the file of that name.
+func (d *Dir) Unused(name string) (bool, error) {
+	l, err := d.lockUnused(name)
+	if l == nil {
+		return false, err
+	}
+	return true, l.Release()
+}
+
+// lockUnused locks a file for Sweep. It returns nil if Sweep leaves the file alone.
+func (d *Dir) lockUnused(name string) (*Lock, error) {
+	if name == marker {
+		return nil, nil
+	}
+	l, err := d.lock(name, unix.O_RDONLY, unix.LOCK_EX)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrLocked), errors.Is(err, ErrForeign),
+		errors.Is(err, fs.ErrPermission):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return l, nil
 }
 
 // SweepSome sweeps the next n names of the directory, round after round, and returns how many it
