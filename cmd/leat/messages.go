@@ -165,8 +165,8 @@ func interrupted(err error) []message {
 	return []message{{text: "interrupted: nothing was written, and files that were there are as they were"}}
 }
 
-// flagError words what the flag package finds wrong with options of a command. args are those of the
-// process.
+// flagError words what the flag package finds wrong with options of a command. args are those of
+// the process.
 func flagError(c *cobra.Command, err error, args []string) error {
 	var value *pflag.InvalidValueError
 	var missing *pflag.ValueRequiredError
