@@ -22,6 +22,7 @@ const (
 	astCall    // text; args
 	astIndex   // args: value, index
 	astBands   // args
+	astTimes   // the word times, the second argument of trend and the like
 )
 
 type ast struct {

@@ -6,6 +6,9 @@ func (c *compiler) call(n *ast) (value, error) {
 	if f.kind == "classes" {
 		return c.classes(n)
 	}
+	if len(n.args) == 2 && lineFunctions[n.text] {
+		return c.line(n, f.op)
+	}
 	args := make([]value, len(n.args))
 	for i, a := range n.args {
 		var err error
@@ -14,7 +17,7 @@ func (c *compiler) call(n *ast) (value, error) {
 		}
 	}
 	if f.kind == "list" && (len(args) == 1 || f.max > 0) {
-		return c.reduce(n, f.op, args)
+		return c.reduce(n, f.op, args, 0)
 	}
 	return c.zip(n.pos, func(vs []val) (val, error) {
 		if n.text == "where" {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"sort"
 	"strings"
+	"time"
 
 	"leat/ndarray"
 )
@@ -27,7 +28,10 @@ type Band struct {
 func (b *Band) raw() bool { return b.Offset == 0 && (b.Scale == 0 || b.Scale == 1) }
 
 // File holds the bands of one file.
-type File struct{ Bands []Band }
+type File struct {
+	Bands []Band
+	Time  time.Time // when it was taken; zero if unknown
+}
 
 // Input is the data behind a name.
 type Input struct {
@@ -190,6 +194,9 @@ func (c *compiler) name(n *ast) (value, error) {
 		return value{}, fmt.Errorf("expr: input %s has %d files but is not a list", n.text, len(in.Files))
 	}
 	out := value{list: in.List}
+	if in.List {
+		out.times = timesOf(n.text, in.Files)
+	}
 	for f := range in.Files {
 		var row []val
 		for b := range in.Files[f].Bands {

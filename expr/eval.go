@@ -46,7 +46,7 @@ type Evaluator struct {
 	rb      [][]byte
 	masks   [][]byte // by mask register; nil if all pixels are valid
 	maskMem [][]byte
-	scratch [6][]float64 // of reductions
+	scratch [8][]float64 // of reductions
 	column  []float64
 	stored  []float64 // scratch of stores
 	ok      []byte

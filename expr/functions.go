@@ -25,11 +25,17 @@ var functions = functionTable(map[string]map[string]op{
 	"list": {"min(a, b, ...) or min(list)": opRedMin, "max(a, b, ...) or max(list)": opRedMax,
 		"mean(list)": opRedMean, "median(list)": opRedMedian, "std(list)": opRedStd, "var(list)": opRedVar,
 		"sum(list)": opRedSum, "count(list)": opRedCount, "mode(list)": opRedMode, "argmin(list)": opRedArgMin,
-		"argmax(list)": opRedArgMax, "trend(list)": opRedTrend, "intercept(list)": opRedIntercept,
-		"r2(list)": opRedR2, "percentile(list, p)": opRedQuantile, "quantile(list, q)": opRedQuantile,
+		"argmax(list)": opRedArgMax, "trend(list, times)": opRedTrend, "intercept(list, times)": opRedIntercept,
+		"r2(list, times)": opRedR2, "percentile(list, p)": opRedQuantile, "quantile(list, q)": opRedQuantile,
 		"first(list)": opNone, "last(list)": opNone, "any(list)": opNone, "all(list)": opNone,
 		"pick(list, i)": opNone, "coalesce(a, b, ...) or coalesce(list)": opNone},
 })
+
+// omissible is how many of the last arguments of a function can be left out.
+var omissible = map[string]int{"recode": 1, "trend": 1, "intercept": 1, "r2": 1}
+
+// lineFunctions are the functions whose second argument can be the word times.
+var lineFunctions = map[string]bool{"trend": true, "intercept": true, "r2": true}
 
 // functionTable derives names and numbers of arguments from the usages by kind.
 func functionTable(kinds map[string]map[string]op) map[string]function {
@@ -46,9 +52,7 @@ func functionTable(kinds map[string]map[string]op) map[string]function {
 			if strings.Contains(usage, " or ") { // a list instead
 				f.min = 1
 			}
-			if name == "recode" { // the last argument can be left out
-				f.min--
-			}
+			f.min -= omissible[name]
 			table[name] = f
 		}
 	}

@@ -121,7 +121,7 @@ type node struct {
 	reg  regKind
 	args []int
 	k    float64 // value of a constant, exponent of opPowInt, fraction of opRedQuantile
-	ref  int     // of loads; number of the coordinate of opPlace
+	ref  int     // of loads; number of the coordinate of opPlace, of the positions of opRedTrend and the like
 }
 
 // graph builds nodes. Equal operations share one node.
@@ -129,6 +129,9 @@ type graph struct {
 	nodes []node
 	index map[nodeKey]int
 	sets  map[int][]int // the operands of a conjunction of masks
+
+	lines     []linePositions // of trend and the like
+	lineIndex map[string]int
 }
 
 type nodeKey struct {

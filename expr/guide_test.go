@@ -6,13 +6,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"leat/ndarray"
 )
 
 // The examples of the guide are blocks of lines:
 //
-//	name: [list of] type [nodata v] = pixels [| pixels of the next band or file]
+//	name: [list of] type [nodata v] [at times] = pixels [| pixels of the next band or file]
 //	expression  gives type [nodata v]: pixels [| pixels of the next band], - for an invalid one
 //	expression  is refused: part of the message
 func TestGuideExamples(t *testing.T) {
@@ -61,7 +62,9 @@ func input(line string, inputs map[string]Input, pixels map[Ref]*ndarray.Array) 
 		return fmt.Errorf("no input, and no example")
 	}
 	in := Input{List: strings.HasPrefix(kind, "list of ")}
-	kind, nodata, _ := strings.Cut(strings.TrimPrefix(kind, "list of "), " nodata ")
+	kind, at, _ := strings.Cut(strings.TrimPrefix(kind, "list of "), " at ")
+	times := strings.Fields(at)
+	kind, nodata, _ := strings.Cut(kind, " nodata ")
 	d, err := ndarray.ParseDType(kind)
 	if err != nil {
 		return err
@@ -78,7 +81,13 @@ func input(line string, inputs map[string]Input, pixels map[Ref]*ndarray.Array) 
 		ref := Ref{Name: name, Band: i + 1}
 		if in.List {
 			ref = Ref{Name: name, File: i, Band: 1}
-			in.Files = append(in.Files, File{Bands: []Band{band}})
+			file := File{Bands: []Band{band}}
+			if len(times) > 0 {
+				if file.Time, err = time.Parse(time.DateOnly, times[i]); err != nil {
+					return err
+				}
+			}
+			in.Files = append(in.Files, file)
 		} else if i == 0 {
 			in.Files = []File{{Bands: []Band{band}}}
 		} else {

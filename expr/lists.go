@@ -3,11 +3,12 @@ package expr
 import "math"
 
 // reduce compiles a function over the files of a list, band by band, or over the bands of one file.
-func (c *compiler) reduce(n *ast, o op, args []value) (value, error) {
+// line is the number of the positions of trend and the like.
+func (c *compiler) reduce(n *ast, o op, args []value, line int) (value, error) {
 	v := args[0]
 	if !v.list {
 		args = append([]value{{list: true, items: column(v.bands())}}, args[1:]...)
-		r, err := c.reduce(n, o, args)
+		r, err := c.reduce(n, o, args, line)
 		return value{items: r.items}, err
 	}
 	bands := len(v.bands())
@@ -37,7 +38,7 @@ func (c *compiler) reduce(n *ast, o op, args []value) (value, error) {
 		if second != nil {
 			arg = &second[min(b, len(second)-1)]
 		}
-		r, err := c.reduction(n, o, items, arg)
+		r, err := c.reduction(n, o, items, arg, line)
 		if err != nil {
 			return value{}, err
 		}
@@ -55,7 +56,7 @@ func column(bands []val) (items [][]val) {
 }
 
 // reduction compiles a function over items of one band. arg is its second argument, or nil.
-func (c *compiler) reduction(n *ast, o op, vs []val, arg *val) (val, error) {
+func (c *compiler) reduction(n *ast, o op, vs []val, arg *val, line int) (val, error) {
 	if err := c.noNodata(n.pos, vs...); err != nil {
 		return val{}, err
 	}
@@ -94,7 +95,7 @@ func (c *compiler) reduction(n *ast, o op, vs []val, arg *val) (val, error) {
 		return val{}, err
 	}
 	cls := t.class()
-	r := node{op: o, reg: cls.reg(), k: fraction}
+	r := node{op: o, reg: cls.reg(), k: fraction, ref: line}
 	for _, v := range vs {
 		r.args = append(r.args, c.vec(v, cls))
 	}

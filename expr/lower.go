@@ -237,7 +237,12 @@ func (b *builder) emit(at, id int) {
 		if n.op == opRedCount {
 			in.items = 0
 		}
-		in.run = reduceKernel(n.op, n.reg, in.items, n.k)
+		switch n.op {
+		case opRedTrend, opRedIntercept, opRedR2:
+			in.run = lineKernel(n.reg, in.items, b.line(n.ref))
+		default:
+			in.run = reduceKernel(n.op, n.reg, in.items, n.k)
+		}
 	}
 	if in.run == nil {
 		panic("expr: no kernel for operation")

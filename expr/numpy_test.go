@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"leat/ndarray"
 )
@@ -30,6 +31,7 @@ type numpyCase struct {
 type numpyInput struct {
 	List  bool          `json:"list"`
 	Files [][]numpyBand `json:"files"`
+	Times []int64       `json:"times,omitempty"` // in milliseconds
 }
 
 type numpyBand struct {
@@ -164,8 +166,11 @@ func (c *numpyCase) check(want numpyResult) error {
 	inputs := map[string]Input{}
 	for name, in := range c.Inputs {
 		i := Input{List: in.List}
-		for _, f := range in.Files {
+		for k, f := range in.Files {
 			var file File
+			if in.Times != nil {
+				file.Time = time.UnixMilli(in.Times[k])
+			}
 			for _, b := range f {
 				d, _ := ndarray.ParseDType(b.Type)
 				band := Band{Type: d, Masked: b.Masked, Scale: b.Scale, Offset: b.Offset}
@@ -321,7 +326,7 @@ func (g *generator) oneCase() numpyCase {
 		m.Files[0] = append(m.Files[0], g.band(types, c.N, common))
 	}
 	g.inputs["m"] = m
-	s := numpyInput{List: true}
+	s, timed := numpyInput{List: true}, g.IntN(4) > 0
 	width := 1 + g.IntN(4)/3
 	one := []string{types[g.IntN(len(types))]}
 	for range 1 + g.IntN(7) {
@@ -330,6 +335,9 @@ func (g *generator) oneCase() numpyCase {
 			f = append(f, g.band(one, c.N, common))
 		}
 		s.Files = append(s.Files, f)
+		if timed {
+			s.Times = append(s.Times, 1577836800000+int64(g.IntN(20))*86400000+int64(g.IntN(3))*1234)
+		}
 	}
 	g.inputs["s"] = s
 	c.Inputs = g.inputs
@@ -483,7 +491,7 @@ func (g *generator) number(depth, need int) string {
 		return g.leaf(need)
 	}
 	n := func(need int) string { return g.number(depth-1, need) }
-	switch k := g.IntN(32); k {
+	switch k := g.IntN(34); k {
 	case 0, 1, 2:
 		return g.wrap(n(6)+[]string{" + ", "-", " - "}[k]+n(7), 6, need)
 	case 3, 4, 5, 6:
@@ -541,6 +549,10 @@ func (g *generator) number(depth, need int) string {
 	case 28, 29:
 		list := g.list(n)
 		return g.reducer() + "(" + list + ")" + g.first(list)
+	case 30, 31:
+		list := g.list(n)
+		second := []string{"", ", times", ", times", ", [0, 1]", ", [-1, 2.5, 2]"}[g.IntN(5)]
+		return []string{"trend", "intercept", "r2"}[g.IntN(3)] + "(" + list + second + ")" + g.first(list)
 	}
 	return g.leaf(need)
 }

@@ -50,6 +50,7 @@ type parser struct {
 
 	definitions []definition
 	defined     map[string]bool
+	line        bool // the list to be parsed is that of a function whose last argument can be the word times
 }
 
 // Parse parses an expression. Its error is a *SyntaxError.
@@ -383,6 +384,7 @@ func (p *parser) name(t token) (*ast, error) {
 			return nil, &SyntaxError{Pos: t.pos, Text: p.text, Msg: unknownFunction(t.text), Unknown: t.text,
 				Known: functionNames()}
 		}
+		p.line = lineFunctions[t.text]
 		args, err := p.list(")", "the call of "+t.text)
 		if err != nil {
 			return nil, err
@@ -416,8 +418,16 @@ func (p *parser) list(closing, what string) ([]*ast, error) {
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
+	line := p.line
+	p.line = false
 	var args []*ast
 	for !p.is(closing) {
+		if line && len(args) == 1 {
+			if word := p.times(); word != nil {
+				args = append(args, word)
+				break
+			}
+		}
 		a, err := p.expr(0)
 		if err != nil {
 			return nil, err
@@ -437,6 +447,20 @@ func (p *parser) list(closing, what string) ([]*ast, error) {
 		}
 	}
 	return args, p.advance()
+}
+
+// times parses the word times before a closing bracket. It returns nil, and moves nowhere, if there
+// is something else.
+func (p *parser) times() *ast {
+	word, before := p.tok, p.lexer
+	if word.kind != tokName || word.text != "times" {
+		return nil
+	}
+	if err := p.advance(); err == nil && p.is(")") {
+		return &ast{kind: astTimes, pos: word.pos}
+	}
+	p.tok, p.lexer = word, before
+	return nil
 }
 
 // unknownFunction returns the message for an unknown function, which suggests the name used here.

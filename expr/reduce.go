@@ -18,8 +18,6 @@ func reduceKernel(o op, r regKind, items int, fraction float64) runner {
 		return modeKernel(r, items)
 	case o == opRedArgMin || o == opRedArgMax:
 		return byClass(r, extremeIndex[float32], extremeIndex[float64])
-	case o == opRedTrend || o == opRedIntercept || o == opRedR2:
-		return byClass(r, lines[float32], lines[float64])
 	case o == opRedMin || o == opRedMax:
 		return byClass(r, extremes[float32], extremes[float64])
 	case o == opRedSum || o == opRedMean || o == opRedVar || o == opRedStd:
@@ -153,57 +151,6 @@ func moments[T real](ev *Evaluator, in *instr, n int) {
 			v = math.Sqrt(v)
 		}
 		d[i] = T(v)
-	}
-}
-
-// lines fits a line through the valid items by least squares, in float64, and computes its slope
-// per item, its value at the first item of the list, or the coefficient of determination.
-func lines[T real](ev *Evaluator, in *instr, n int) {
-	r := vectors[T](ev)
-	d := r[in.dst][:n]
-	number, x, y := ev.floats(0)[:n], ev.floats(1)[:n], ev.floats(2)[:n] // their means
-	clear(number)
-	clear(x)
-	clear(y)
-	for j := range in.items {
-		a, m := r[in.args[j]][:n], ev.masks[in.args[in.items+j]]
-		if m == nil {
-			m = allValid
-		}
-		for i, ok := range m[:n] {
-			number[i] += float64(ok)
-			x[i] += kept(float64(j), ok)
-			y[i] += kept(float64(a[i]), ok)
-		}
-	}
-	xx, xy, yy := ev.floats(3)[:n], ev.floats(4)[:n], ev.floats(5)[:n]
-	for i := range d {
-		x[i] /= number[i]
-		y[i] /= number[i]
-		xx[i], xy[i], yy[i] = 0, 0, 0
-	}
-	for j := range in.items {
-		a, m := r[in.args[j]][:n], ev.masks[in.args[in.items+j]]
-		if m == nil {
-			m = allValid
-		}
-		for i, ok := range m[:n] {
-			dx, dy := kept(float64(j)-x[i], ok), kept(float64(a[i])-y[i], ok)
-			xx[i] += float64(dx * dx)
-			xy[i] += float64(dx * dy)
-			yy[i] += float64(dy * dy)
-		}
-	}
-	for i := range d {
-		slope := xy[i] / xx[i] // 0/0 for a single item
-		switch in.op {
-		case opRedTrend:
-			d[i] = T(slope)
-		case opRedIntercept:
-			d[i] = T(y[i] - float64(slope*x[i]))
-		default:
-			d[i] = T(min(1, xy[i]/xx[i]*(xy[i]/yy[i])))
-		}
 	}
 }
 

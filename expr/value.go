@@ -18,7 +18,8 @@ type val struct {
 // value is the value of an expression: the bands of one file, or a list of files.
 type value struct {
 	list  bool
-	items [][]val // one item unless list
+	items [][]val   // one item unless list
+	times *timeline // of a list, if known
 }
 
 func single(v val) value { return value{items: [][]val{{v}}} }
@@ -29,6 +30,7 @@ func (v value) bands() []val { return v.items[0] }
 // one band, or that is not a list, is used for all.
 func (c *compiler) zip(pos int, f func([]val) (val, error), vs ...value) (value, error) {
 	items, list := 1, false
+	var times *timeline
 	for _, v := range vs {
 		if !v.list {
 			continue
@@ -37,8 +39,9 @@ func (c *compiler) zip(pos int, f func([]val) (val, error), vs ...value) (value,
 			return value{}, c.fail(pos, "a list of %d files with a list of %d files", items, len(v.items))
 		}
 		list, items = true, len(v.items)
+		times = times.merge(v.times)
 	}
-	out := value{list: list}
+	out := value{list: list, times: times}
 	for i := range items {
 		args := make([][]val, len(vs))
 		bands := 1

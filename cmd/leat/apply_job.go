@@ -37,7 +37,7 @@ func (f *applyFlags) job(ctx context.Context, in *stores.Stores) (_ *apply.Job, 
 		errs = append(errs, f.outputFlags.setOptions(ctx, job))
 	}
 	if inputs && vectors {
-		errs = append(errs, f.inputFlags.setOptions(job, &f.vectors), f.setWarps(job))
+		errs = append(errs, f.inputFlags.setOptions(job, &f.vectors), f.setTimes(ctx, job), f.setWarps(job))
 	}
 	f.runFlags.setOptions(job)
 	if f.remote.valid {

@@ -15,12 +15,14 @@ import (
 type inputFlags struct {
 	inputs                              []string // NAME=FILE
 	bandLists, inputNodata, inputScales []string // NAME=VALUE,...
+	timeTexts                           []string // [NAME=]TIMES
 	noMask, unscale                     bool
 
 	// What Finalize reads.
 	files  []namedFile
 	bands  []namedValue[[]int]
 	scales []namedValue[scaling]
+	times  []namedValue[inputTimes]
 }
 
 // AddFlags adds the options.
@@ -31,6 +33,8 @@ func (f *inputFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.StringArrayVar(&f.bandLists, "bands", nil, "`NAME=N,N...`: the bands of an input to use, in this order")
 	fl.StringArrayVar(&f.inputNodata, "input-nodata", nil,
 		"`NAME=V,V...`: nodata of an input instead of what its files say; one value for all bands, or one for each; none for none")
+	fl.StringArrayVar(&f.timeTexts, "times", nil,
+		"`[NAME=]TIMES`: when the files of a list were taken, for trend(t, times): auto finds it in their metadata or names; else times such as 2020-01-05,2020-02-01, one for each file, or a file with one in each line")
 	fl.BoolVar(&f.noMask, "no-mask", false, "nodata, masks and alpha do not count: every pixel is valid")
 	fl.BoolVar(&f.unscale, "unscale", false, "expressions see pixel*scale + offset of inputs that have them")
 	fl.StringArrayVar(&f.inputScales, "input-scale", nil,
@@ -59,6 +63,8 @@ func (f *inputFlags) Finalize() error {
 	})
 	errs = append(errs, err)
 	f.scales, err = parseNamed("--input-scale", f.inputScales, parseScaling)
+	errs = append(errs, err)
+	f.times, err = parseNamed("--times", f.timeTexts, parseTimes)
 	return errors.Join(append(errs, err)...)
 }
 

@@ -82,6 +82,9 @@ func ownHint(err error) string {
 	case *expr.SyntaxError:
 		return unknownFunctionHint(e)
 	case *expr.TypeError:
+		if e.NoTime {
+			return fieldHints["Input.Times"]
+		}
 		return unknownNameHint(e)
 	case syscall.Errno:
 		return errnoHints[e]

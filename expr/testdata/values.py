@@ -166,7 +166,7 @@ class Env:
             raise Refused("name")
         i = self.inputs[name]
         files = [[("ref", name, f, b) for b in range(len(bands))] for f, bands in enumerate(i["files"])]
-        return ("list", files) if i["list"] else ("bands", files[0])
+        return ("list", files, i.get("times")) if i["list"] else ("bands", files[0])
 
     # -- structure: ("bands", [V...]) or ("list", [[V...]...]); V may be a lazy ("ref", ...)
 
@@ -219,7 +219,10 @@ class Env:
                     r.refs = r.refs.union(*[o.refs for o in self.needed(f, one)])
                 row.append(r)
             items.append(row)
-        return ("list", items) if lists else ("bands", items[0])
+        times = [v[2] for v in vs if v[0] == "list" and v[2]]
+        if any(t != times[0] for t in times):
+            times = ["differ"]
+        return ("list", items, times[0] if times else None) if lists else ("bands", items[0])
 
     def eval(self, e):
         op, n = e[0], self.n
@@ -249,6 +252,8 @@ class Env:
             if isinstance(k, tuple) or not k.const or k.kind != "int" or not 1 <= k.data <= len(v[1]):
                 raise Refused("index")
             return ("bands", v[1][k.data - 1] if v[0] == "list" else [v[1][k.data - 1]])
+        if op in ("trend", "intercept", "r2"):
+            return self.line(op, *e[1:])
         args = [self.eval(a) for a in e[1:]]
         if op == "stack":
             row = []
@@ -596,6 +601,39 @@ class Env:
         r.chosen = picked(*values, other)
         return r
 
+    def line(self, op, v, second=None):
+        """trend, intercept and r2: second is not evaluated."""
+        v = self.eval(v)
+        xs, unit = [float(i) for i in range(len(v[1]))], 1.0
+        if second == ("name", "times"):
+            if v[0] != "list" or not v[2] or v[2] == "differ":
+                raise Refused("times")
+            xs, unit = [float(t - v[2][0]) for t in v[2]], 86400000.0
+        elif second:
+            if second[0] != "stack" or len(second) - 1 != len(xs):
+                raise Refused("numbers")
+            numbers = [self.force(self.eval(x)[1][0]) for x in second[1:]]
+            if not all(k.const for k in numbers) or len({float(k.data) for k in numbers}) < len(xs):
+                raise Refused("numbers")
+            xs = [float(k.data) - float(numbers[0].data) for k in numbers]
+        self.xs = (xs, unit)
+        return self.reduce(op, v)
+
+    def fit(self, op, x, v):
+        """The line through the points, in float64 and in their order."""
+        n = len(v)
+        mx, mv = sum(x, 0.0) / n, sum(v, F64.type(0)) / n
+        sxx = sum(((p - mx) * (p - mx) for p in x), F64.type(0))
+        sxv = sum(((p - mx) * (q - mv) for p, q in zip(x, v)), F64.type(0))
+        svv = sum(((q - mv) * (q - mv) for q in v), F64.type(0))
+        if op == "trend":
+            return sxv / sxx * self.xs[1]
+        if op == "intercept":
+            return mv - sxv / sxx * mx
+        if all(q == v[0] for q in v):
+            return math.nan
+        return np.minimum(1.0, sxv / sxx * (sxv / svv))
+
     def reduce(self, op, v, *more):
         second = [None]
         if more:
@@ -688,6 +726,9 @@ class Env:
         for i in range(n):
             x = data[:, i][ok[:, i]].astype(cls).astype(F64)
             if not len(x):
+                continue
+            if op in ("trend", "intercept", "r2"):
+                out[i] = cls.type(self.fit(op, [q for q, k in zip(self.xs[0], ok[:, i]) if k], x))
                 continue
             s = F64.type(0)
             for p in x:

@@ -122,7 +122,7 @@ func describeInputs(job *jobspec.Job, in *Inputs, grid raster.Grid, carried *Fil
 	for _, name := range slices.Sorted(maps.Keys(in.ByName)) {
 		d := expr.Input{List: in.Lists[name]}
 		for _, f := range in.ByName[name] {
-			var file expr.File
+			file := expr.File{Time: f.Time}
 			outside := !f.Extent().Contains(whole)
 			for i, l := range f.Layers {
 				b := expr.Band{Type: f.Type, Nodata: f.Nodata[i],
