@@ -1,6 +1,9 @@
 package focal
 
-import "math/bits"
+import (
+	"math/bits"
+	"unsafe"
+)
 
 // stripColumns is the number of columns that a pass over a block handles at once: the rows of a
 // window should stay in the processor's cache.
@@ -12,6 +15,11 @@ type Scratch struct {
 	float64s arena[float64]
 	float32s arena[float32]
 	int32s   arena[int32]
+	uint32s  arena[uint32]
+	words    arena[uint64]
+	ints     arena[int]
+	items    arena[item]
+	digits   [1 << digitBits]uint32
 }
 
 // arena lends slices until reset.
@@ -41,6 +49,10 @@ func (s *Scratch) reset() {
 	s.float64s.reset()
 	s.float32s.reset()
 	s.int32s.reset()
+	s.uint32s.reset()
+	s.words.reset()
+	s.ints.reset()
+	s.items.reset()
 }
 
 // take returns n values until the next reset. They are not set.
@@ -64,10 +76,16 @@ func ScratchBytes(rows, columns int, f Footprint) int64 {
 	side := int64(len(f.half))
 	// Rows of a window, levels of doubling and a few more rows: of Std four float64, of Range two
 	// float32, of counts one int32.
-	return n*(side+int64(bits.Len(uint(2*f.widest+1)))+4)*(4*8+2*4+4) + int64(f.Size())*(8+4)
+	window := n * (side + int64(bits.Len(uint(2*f.widest+1))) + 4) * (4*8 + 2*4 + 4)
+	// Of Median and Mode, per pixel of a tile: two items, a rank, a value, a number and a bit.
+	t := tileSide(f)
+	tile := int64(min(rows, t)+len(f.half)) * int64(min(columns, t)+2*f.widest+1)
+	return int64(unsafe.Sizeof(Scratch{})) + window + tile*(2*int64(unsafe.Sizeof(item{}))+4+8+4+1) + int64(f.Size())*16
 }
 
 // bytes returns the memory that s holds.
 func (s *Scratch) bytes() int64 {
-	return int64(len(s.float64s.memory))*8 + int64(len(s.float32s.memory)+len(s.int32s.memory))*4
+	return int64(unsafe.Sizeof(*s)) + int64(len(s.float64s.memory)+len(s.words.memory)+len(s.ints.memory))*8 +
+		int64(len(s.float32s.memory)+len(s.int32s.memory)+len(s.uint32s.memory))*4 +
+		int64(len(s.items.memory))*int64(unsafe.Sizeof(item{}))
 }

@@ -24,11 +24,15 @@ type CellSize struct{ X, Y, Scale float64 }
 // Slope sets dst to the slopes in degrees.
 func Slope[T Float](dst, src *Plane[T], cell CellSize, s *Scratch) {
 	x, y := 8*cell.X*cell.Scale, 8*cell.Y*cell.Scale
-	terrain(dst, src, func(to, above, here, below []T, _ []byte) {
+	terrain(dst, src, false, func(to, above, here, below []T, _ []byte) {
+		left, center := newHornColumn(above, here, below, 0), newHornColumn(above, here, below, 1)
+		above, here, below = above[2:][:len(to)], here[2:][:len(to)], below[2:][:len(to)]
 		for i := range to {
-			dx, dy := horn(above, here, below, i)
+			right := newHornColumn(above, here, below, i)
+			dx, dy := horn(left, center, right)
+			left, center = center, right
 			dx, dy = dx/x, dy/y
-			to[i] = T(elementary.Atan(math.Sqrt(float64(dx*dx)+float64(dy*dy))) * (180 / math.Pi))
+			to[i] = T(atan(math.Sqrt(float64(dx*dx)+float64(dy*dy))) * (180 / math.Pi))
 		}
 	})
 }
@@ -37,22 +41,20 @@ func Slope[T Float](dst, src *Plane[T], cell CellSize, s *Scratch) {
 // from north, from 0 to less than 360. A flat pixel is invalid.
 func Aspect[T Float](dst, src *Plane[T], cell CellSize, s *Scratch) {
 	x, y := cell.X, cell.Y
-	terrain(dst, src, func(to, above, here, below []T, valid []byte) {
+	terrain(dst, src, true, func(to, above, here, below []T, valid []byte) {
+		left, center := newHornColumn(above, here, below, 0), newHornColumn(above, here, below, 1)
+		above, here, below = above[2:][:len(to)], here[2:][:len(to)], below[2:][:len(to)]
+		valid = valid[:len(to)]
 		for i := range to {
-			east, north := horn(above, here, below, i)
-			east, north = east/x, north/y
-			if east == 0 && north == 0 {
-				valid[i] = 0
-				to[i] = 0
-				continue
-			}
-			angle := elementary.Atan2(-east, -north) * (180 / math.Pi)
-			if angle < 0 {
-				angle += 360
-			}
-			v := T(angle)
+			right := newHornColumn(above, here, below, i)
+			dx, dy := horn(left, center, right)
+			left, center = center, right
+			v := T(bearing(dx/x, dy/y))
 			if v >= 360 {
 				v = 0
+			}
+			if dx == 0 && dy == 0 {
+				v, valid[i] = 0, 0
 			}
 			to[i] = v
 		}
@@ -68,28 +70,105 @@ func Hillshade[T Float](dst, src *Plane[T], cell CellSize, azimuth, altitude flo
 	up := 254 * elementary.Sin(alt)
 	east := 254 * elementary.Cos(alt) * elementary.Sin(az)
 	north := 254 * elementary.Cos(alt) * elementary.Cos(az)
-	terrain(dst, src, func(to, above, here, below []T, _ []byte) {
+	terrain(dst, src, false, func(to, above, here, below []T, _ []byte) {
+		left, center := newHornColumn(above, here, below, 0), newHornColumn(above, here, below, 1)
+		above, here, below = above[2:][:len(to)], here[2:][:len(to)], below[2:][:len(to)]
 		for i := range to {
-			dx, dy := horn(above, here, below, i)
+			right := newHornColumn(above, here, below, i)
+			dx, dy := horn(left, center, right)
+			left, center = center, right
 			dx, dy = dx/x, dy/y
 			light := (up - float64(dx*east) - float64(dy*north)) / math.Sqrt(1+float64(dx*dx)+float64(dy*dy))
-			to[i] = T(math.Floor(max(light, 0) + 1.5))
+			switch {
+			case light > 0:
+				to[i] = T(int64(light + 1.5))
+			case light <= 0:
+				to[i] = 1
+			default:
+				to[i] = T(light)
+			}
 		}
 	})
 }
 
-// horn returns eight times the rise from column to column and from row to row at pixel i.
-func horn[T Float](above, here, below []T, i int) (dx, dy float64) {
-	a, b, c := float64(above[i]), float64(above[i+1]), float64(above[i+2])
-	d, f := float64(here[i]), float64(here[i+2])
-	g, h, k := float64(below[i]), float64(below[i+1]), float64(below[i+2])
-	return (c + f + f + k) - (a + d + d + g), (g + h + h + k) - (a + b + b + c)
+// hornColumn is what a column of three neighbours contributes to the gradient: its weighted sum and
+// its rise from the row above to the row below.
+type hornColumn struct{ sum, rise float64 }
+
+func newHornColumn[T Float](above, here, below []T, i int) hornColumn {
+	a, d, g := float64(above[i]), float64(here[i]), float64(below[i])
+	return hornColumn{a + (d + d) + g, g - a}
+}
+
+// horn returns eight times the rise from column to column and from row to row.
+func horn(left, center, right hornColumn) (dx, dy float64) {
+	return right.sum - left.sum, left.rise + (center.rise + center.rise) + right.rise
+}
+
+// arcs are the arc tangents of multiples of 1/16.
+var arcs = func() (arcs [17]float64) {
+	for i := range arcs {
+		arcs[i] = elementary.Atan(float64(i) / 16)
+	}
+	return arcs
+}()
+
+// atan returns the arc tangent of x >= 0.
+func atan(x float64) float64 {
+	if x <= 1 {
+		return atanRatio(x, 1, x)
+	}
+	if x < math.MaxFloat64 {
+		return math.Pi/2 - atanRatio(1, x, 1/x)
+	}
+	return elementary.Atan(x)
+}
+
+// atanRatio returns the arc tangent of y / x, which is near ratio, from 0 to 1. It is that of a
+// multiple of 1/16 plus a short series.
+func atanRatio(y, x, ratio float64) float64 {
+	k := uint(ratio*16+0.5) & 31
+	if k > 16 {
+		k = 16
+	}
+	c := float64(k) / 16
+	u := (y - float64(c*x)) / (x + float64(c*y))
+	z := float64(u * u)
+	p := float64(z*(1.0/13)) - 1.0/11
+	p = float64(z*p) + 1.0/9
+	p = float64(z*p) - 1.0/7
+	p = float64(z*p) + 1.0/5
+	p = float64(z*p) - 1.0/3
+	return arcs[k] + (u + float64(float64(u*z)*p))
+}
+
+// bearing returns the direction opposite to (east, north) in degrees clockwise from north, from 0
+// to 360. If both are 0, it is NaN.
+func bearing(east, north float64) float64 {
+	e, n := math.Abs(east), math.Abs(north)
+	var angle float64 // from the north-south axis
+	switch {
+	case !(e <= math.MaxFloat64 && n <= math.MaxFloat64):
+		angle = elementary.Atan2(e, n)
+	case e <= n:
+		angle = atanRatio(e, n, e/n)
+	default:
+		angle = math.Pi/2 - atanRatio(n, e, n/e)
+	}
+	angle *= 180 / math.Pi
+	if north > 0 {
+		angle = 180 - angle
+	}
+	if east > 0 {
+		angle = 360 - angle
+	}
+	return angle
 }
 
 // TPI sets dst to the topographic position indices: the height minus the mean of the eight
 // neighbours.
 func TPI[T Float](dst, src *Plane[T], s *Scratch) {
-	terrain(dst, src, func(to, above, here, below []T, _ []byte) {
+	terrain(dst, src, false, func(to, above, here, below []T, _ []byte) {
 		for i := range to {
 			sum := float64(above[i]) + float64(above[i+1]) + float64(above[i+2]) + float64(here[i]) +
 				float64(here[i+2]) + float64(below[i]) + float64(below[i+1]) + float64(below[i+2])
@@ -102,7 +181,7 @@ func TPI[T Float](dst, src *Plane[T], s *Scratch) {
 // ruggedness index that quantifies topographic heterogeneity (1999): the square root of the sum of
 // the squared differences from the eight neighbours.
 func TRI[T Float](dst, src *Plane[T], s *Scratch) {
-	terrain(dst, src, func(to, above, here, below []T, _ []byte) {
+	terrain(dst, src, false, func(to, above, here, below []T, _ []byte) {
 		for i := range to {
 			e := float64(here[i+1])
 			square := func(v T) float64 {
@@ -117,7 +196,7 @@ func TRI[T Float](dst, src *Plane[T], s *Scratch) {
 
 // Roughness sets dst to the largest minus the smallest of the nine heights.
 func Roughness[T Float](dst, src *Plane[T], s *Scratch) {
-	terrain(dst, src, func(to, above, here, below []T, _ []byte) {
+	terrain(dst, src, false, func(to, above, here, below []T, _ []byte) {
 		for i := range to {
 			a, b, c := above[i], above[i+1], above[i+2]
 			d, e, f := here[i], here[i+1], here[i+2]
@@ -132,7 +211,7 @@ func Roughness[T Float](dst, src *Plane[T], s *Scratch) {
 // Y**2. The surface is convex where they are positive. Heights are in the units of CellSize.
 func Curvature[T Float](dst, src *Plane[T], cell CellSize, s *Scratch) {
 	x, y := cell.X*cell.X*cell.Scale, cell.Y*cell.Y*cell.Scale
-	terrain(dst, src, func(to, above, here, below []T, _ []byte) {
+	terrain(dst, src, false, func(to, above, here, below []T, _ []byte) {
 		for i := range to {
 			e := float64(here[i+1])
 			d := ((float64(here[i])+float64(here[i+2]))/2 - e) / x
@@ -143,8 +222,8 @@ func Curvature[T Float](dst, src *Plane[T], cell CellSize, s *Scratch) {
 }
 
 // terrain calls compute with each row of dst and the three rows of src around it, which begin one
-// column to the left. compute can clear bytes of valid.
-func terrain[T Float](dst, src *Plane[T], compute func(to, above, here, below []T, valid []byte)) {
+// column to the left. If marks is set, compute can clear bytes of valid, else it is nil.
+func terrain[T Float](dst, src *Plane[T], marks bool, compute func(to, above, here, below []T, valid []byte)) {
 	row, col := offset(dst, src, 1, 1)
 	m := &mask[T]{dst: dst}
 	for r := range dst.Rows {
@@ -152,7 +231,10 @@ func terrain[T Float](dst, src *Plane[T], compute func(to, above, here, below []
 		at := (row+r)*src.Columns + col - 1
 		lines := [3]int{at - src.Columns, at, at + src.Columns}
 		to := dst.Values[r*n:][:n]
-		valid := m.row(r, 0, n)
+		var valid []byte
+		if marks {
+			valid = m.row(r, 0, n)
+		}
 		above, here, below := src.Values[lines[0]:][:n+2], src.Values[lines[1]:][:n+2], src.Values[lines[2]:][:n+2]
 		compute(to, above, here, below, valid)
 		if src.Valid == nil {
@@ -160,6 +242,7 @@ func terrain[T Float](dst, src *Plane[T], compute func(to, above, here, below []
 		}
 		for _, at := range lines {
 			if v := src.Valid[at:][:n+2]; bytes.IndexByte(v, 0) >= 0 {
+				valid = m.row(r, 0, n)
 				invalidate(valid, v)
 				invalidate(valid, v[1:])
 				invalidate(valid, v[2:])
