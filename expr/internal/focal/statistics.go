@@ -8,7 +8,7 @@ func Sum[T Float](dst, src *Plane[T], f Footprint, s *Scratch) {
 	sums(dst, src, f, s, func(to []T, sum []float64, _ []int32) {
 		sum = sum[:len(to)]
 		for i := range to {
-			to[i] = T(sum[i])
+			to[i] = T(sum[i] + 0) // not -0
 		}
 	})
 }
@@ -21,13 +21,13 @@ func Mean[T Float](dst, src *Plane[T], f Footprint, s *Scratch) {
 		sum = sum[:len(to)]
 		if count == nil {
 			for i := range to {
-				to[i] = T(sum[i] / size)
+				to[i] = T(sum[i]/size + 0)
 			}
 			return
 		}
 		count = count[:len(to)]
 		for i := range to {
-			to[i] = T(sum[i] / float64(max(count[i], 1)))
+			to[i] = T(sum[i]/float64(max(count[i], 1)) + 0)
 		}
 	})
 }

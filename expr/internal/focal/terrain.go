@@ -23,7 +23,7 @@ type CellSize struct{ X, Y, Scale float64 }
 
 // Slope sets dst to the slopes in degrees.
 func Slope[T Float](dst, src *Plane[T], cell CellSize, s *Scratch) {
-	x, y := 8*cell.X*cell.Scale, 8*cell.Y*cell.Scale
+	x, y := 1/(8*cell.X*cell.Scale), 1/(8*cell.Y*cell.Scale)
 	terrain(dst, src, false, func(to, above, here, below []T, _ []byte) {
 		left, center := newHornColumn(above, here, below, 0), newHornColumn(above, here, below, 1)
 		above, here, below = above[2:][:len(to)], here[2:][:len(to)], below[2:][:len(to)]
@@ -31,7 +31,7 @@ func Slope[T Float](dst, src *Plane[T], cell CellSize, s *Scratch) {
 			right := newHornColumn(above, here, below, i)
 			dx, dy := horn(left, center, right)
 			left, center = center, right
-			dx, dy = dx/x, dy/y
+			dx, dy = float64(dx*x), float64(dy*y)
 			to[i] = T(atan(math.Sqrt(float64(dx*dx)+float64(dy*dy))) * (180 / math.Pi))
 		}
 	})
@@ -40,7 +40,7 @@ func Slope[T Float](dst, src *Plane[T], cell CellSize, s *Scratch) {
 // Aspect sets dst to the directions in which the surface falls most steeply, in degrees clockwise
 // from north, from 0 to less than 360. A flat pixel is invalid.
 func Aspect[T Float](dst, src *Plane[T], cell CellSize, s *Scratch) {
-	x, y := cell.X, cell.Y
+	x, y := 1/cell.X, 1/cell.Y
 	terrain(dst, src, true, func(to, above, here, below []T, valid []byte) {
 		left, center := newHornColumn(above, here, below, 0), newHornColumn(above, here, below, 1)
 		above, here, below = above[2:][:len(to)], here[2:][:len(to)], below[2:][:len(to)]
@@ -49,7 +49,7 @@ func Aspect[T Float](dst, src *Plane[T], cell CellSize, s *Scratch) {
 			right := newHornColumn(above, here, below, i)
 			dx, dy := horn(left, center, right)
 			left, center = center, right
-			v := T(bearing(dx/x, dy/y))
+			v := T(bearing(float64(dx*x), float64(dy*y)))
 			if v >= 360 {
 				v = 0
 			}
@@ -65,7 +65,7 @@ func Aspect[T Float](dst, src *Plane[T], cell CellSize, s *Scratch) {
 // north, and an altitude above the horizon, both in degrees: a whole number from 1 to 255, as
 // gdaldem writes it.
 func Hillshade[T Float](dst, src *Plane[T], cell CellSize, azimuth, altitude float64, s *Scratch) {
-	x, y := 8*cell.X*cell.Scale, 8*cell.Y*cell.Scale
+	x, y := 1/(8*cell.X*cell.Scale), 1/(8*cell.Y*cell.Scale)
 	az, alt := azimuth*(math.Pi/180), altitude*(math.Pi/180)
 	up := 254 * elementary.Sin(alt)
 	east := 254 * elementary.Cos(alt) * elementary.Sin(az)
@@ -77,16 +77,13 @@ func Hillshade[T Float](dst, src *Plane[T], cell CellSize, azimuth, altitude flo
 			right := newHornColumn(above, here, below, i)
 			dx, dy := horn(left, center, right)
 			left, center = center, right
-			dx, dy = dx/x, dy/y
+			dx, dy = float64(dx*x), float64(dy*y)
 			light := (up - float64(dx*east) - float64(dy*north)) / math.Sqrt(1+float64(dx*dx)+float64(dy*dy))
-			switch {
-			case light > 0:
-				to[i] = T(int64(light + 1.5))
-			case light <= 0:
-				to[i] = 1
-			default:
+			if light != light { // infinite heights; not every processor converts NaN alike
 				to[i] = T(light)
+				continue
 			}
+			to[i] = T(int32(max(light, 0) + 1.5))
 		}
 	})
 }
@@ -216,7 +213,7 @@ func Curvature[T Float](dst, src *Plane[T], cell CellSize, s *Scratch) {
 			e := float64(here[i+1])
 			d := ((float64(here[i])+float64(here[i+2]))/2 - e) / x
 			f := ((float64(above[i+1])+float64(below[i+1]))/2 - e) / y
-			to[i] = T(-200 * (d + f))
+			to[i] = T(float64(-200*(d+f)) + 0) // not -0
 		}
 	})
 }

@@ -19,8 +19,9 @@ type window[R any] struct {
 	f       *Footprint
 	columns int
 
-	levels []R // levels[k] combines 2**k pixels of a row from each column on; levels[0] is the row
-	across R   // a disk's row, combined along the columns
+	levels []R   // levels[k] combines 2**k pixels of a row from each column on; levels[0] is the row
+	across R     // a disk's row, combined along the columns
+	above  []int // the numbers of a disk's pixels above its rows
 
 	// Of a square: the rows of a segment, combined along the columns, or, in the rows not yet
 	// replaced, the combined rows from there to the end of the segment before. Segments are as high
@@ -44,6 +45,11 @@ func newWindow[R any](a algebra[R], f *Footprint, columns int) *window[R] {
 		w.prefix, w.result = a.make(columns), a.make(columns)
 	} else {
 		w.across = a.make(columns)
+		n := 0
+		for _, h := range f.half {
+			w.above = append(w.above, n)
+			n += 2*h + 1
+		}
 	}
 	return w
 }
@@ -118,11 +124,7 @@ func (w *window[R]) addToDisk(row, i int) {
 		w.copy(to, w.across)
 		return
 	}
-	above := 0
-	for _, h := range w.f.half[:i] {
-		above += 2*h + 1
-	}
-	w.combine(to, to, w.across, above, 2*w.f.half[i]+1)
+	w.combine(to, to, w.across, w.above[i], 2*w.f.half[i]+1)
 }
 
 // sweep combines, for each column, the pixels of the row up to half columns away.
