@@ -196,6 +196,15 @@ func TestGuideFunctions(t *testing.T) {
 			t.Errorf("the guide lacks the row %s", row)
 		}
 	}
+	listed := Functions()
+	for _, f := range listed {
+		if f.Meaning == "" {
+			t.Errorf("describe.go has no meaning of %s", f.Name)
+		}
+	}
+	if len(listed) != len(functions) {
+		t.Errorf("%d functions are in groups, there are %d", len(listed), len(functions))
+	}
 	if rows := strings.Count(table, "\n| `"); rows != len(functions) {
 		t.Errorf("the guide has %d functions, there are %d", rows, len(functions))
 	}

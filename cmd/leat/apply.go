@@ -93,6 +93,7 @@ signal, after it has cleaned up.`,
 		},
 	}
 	f.AddFlags(c.Flags())
+	f.complete(c)
 	c.AddCommand(discardCommand())
 	return c
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"leat/expr"
 )
 
 // commandGroups are the groups of commands in leat help, and the commands of each.
@@ -24,7 +26,7 @@ var commandGroups = []struct {
 func addTopics(root *cobra.Command) {
 	options := applyCommand().Flags()
 	for _, topic := range []struct{ name, short, text, group string }{
-		{"expressions", "What expressions may contain", expressionsTopic, ""},
+		{"expressions", "What expressions may contain", expressionsTopic(), ""},
 		{"grid", "Which pixels outputs have, and how inputs are warped onto them", gridTopic, "Grid"},
 		{"outputs", "Types, nodata, compression and formats of outputs", outputsTopic, "Outputs"},
 		{"workers", "Computing in other processes and on other machines", workersTopic, "Workers in other processes"},
@@ -159,7 +161,24 @@ func setShortHelp(c *cobra.Command) {
 	})
 }
 
-const expressionsTopic = `An expression computes a pixel of an output from the pixels of the inputs at the same place.
+// expressionsTopic is the text of leat help expressions: the syntax, the functions as expr lists
+// them, and examples.
+func expressionsTopic() string {
+	var b strings.Builder
+	b.WriteString(syntaxText)
+	group := ""
+	for _, f := range expr.Functions() {
+		if f.Group != group {
+			group = f.Group
+			fmt.Fprintf(&b, "\n%s:\n", group)
+		}
+		optionLine(&b, "  "+f.Usage, f.Meaning)
+	}
+	b.WriteString("\n" + examplesText)
+	return b.String()
+}
+
+const syntaxText = `An expression computes a pixel of an output from the pixels of the inputs at the same place.
 
   a              all bands of the input a, or its only one
   a[2]           the second band; of a list of files, the second file
@@ -176,42 +195,13 @@ const expressionsTopic = `An expression computes a pixel of an output from the p
 
 Pixels that are nodata, NaN, masked or outside a file are invalid, and so is what is computed from them, unless the
 expression says otherwise. Integers never wrap: an expression whose values could exceed 2^53 is an error.
+`
 
-Functions of numbers:
-  sqrt(a)  exp(a)  expm1(a)  log(a)  log10(a)  log2(a)  log1p(a)  sin(a)  cos(a)  tan(a)  asin(a)  acos(a)
-  atan(a)  atan2(b, a)  sinh(a)  cosh(a)  tanh(a)  hypot(a, b)
-
-Functions that keep whole numbers:
-  abs(a)  floor(a)  ceil(a)  round(a)      round takes halves to even
-  clip(a, low, high)                       a limited to low..high
-  float32(a)  float64(a)                   conversions
-
-Bits of integers:
-  bits(a, low, high)                       bits low to high; bit 0 is the least significant
-  bit(a, n)                                whether bit n is 1
-
-Choice, classes and nodata:
-  where(c, a, b)                           c ? a : b
-  classify(a, [0.2, 0.4])                  number of breaks that are not above a
-  recode(a, [1, 2], [10, 20], a)           10 for 1, 20 for 2, else a
-  isnodata(a)                              whether a is invalid
-  fill(a, number)                          the number where a is invalid
-  coalesce(a, b, ...)                      the first that is valid
-
-Functions over a list of files, or over several values:
-  min(list)  max(list)  mean(list)  median(list)  std(list)  var(list)  sum(list)  count(list)
-  percentile(list, p)  quantile(list, q)   p from 0 to 100, q from 0 to 1
-  first(list)  last(list)  mode(list)      the first, the last and the most frequent valid item
-  argmin(list)  argmax(list)               number of the smallest or largest item, from 1
-  pick(list, i)                            item i, from 1
-  any(list)  all(list)                     whether any or all are not 0
-  trend(list)  intercept(list)  r2(list)   line by least squares, a step an item
-
-Examples:
+const examplesText = `Examples:
   -e '(nir - red) / (nir + red)'
   -e 'bit(qa, 3) ? nodata : red'
   -e 'median(where(scl in [4, 5, 6], t, nodata))'
-  -e @ndvi.txt                             reads the expression from a file
+  -e @ndvi.txt                             reads the expression from a file; @- from standard input
 
 The guide docs/guide/expressions.md has the rules of types and of nodata.`
 

@@ -131,6 +131,7 @@ workers, and writes GeoTIFFs that are the same byte for byte for any number of w
 	root.SetGlobalNormalizationFunc(currentFlag)
 	root.SetHelpCommand(helpCommand())
 	addCompletion(root)
+	completeCommon(root)
 	addTopics(root)
 	addHelp(root)
 	setShortHelp(root)
