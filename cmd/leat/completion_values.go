@@ -264,7 +264,7 @@ func (f *applyFlags) complete(c *cobra.Command) {
 		"footprint": words(footprints...), "resample": named(inputs, gdal.Methods), "on": words(kinds...),
 		"reference": fileNames(inputs), "use-overviews": named(values(), inputs), "all-touched": named(values(), vectors),
 		"input-nodata": named(both, values("none", "nan")),
-		"tmpdir": completeDirectory, "shared-temp": completeDirectory, "stage-dir": completeDirectory,
+		"tmpdir":       completeDirectory, "shared-temp": completeDirectory, "stage-dir": completeDirectory,
 	}
 	for _, name := range []string{"scale", "offset", "names"} {
 		completers[name] = named(outputs, values())
