@@ -221,30 +221,31 @@ func completeCommon(c *cobra.Command) {
 	}
 	switch c.CommandPath() {
 	case "leat info":
-		c.ValidArgsFunction = func(c *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			if formats, err := c.Flags().GetBool("formats"); err != nil || !formats {
-				return nil, cobra.ShellCompDirectiveDefault
-			}
-			return offered(formatNames(false), typed)
-		}
+		c.ValidArgsFunction = cobra.CompletionFunc(completeFormat)
 	case "leat jobs show":
-		c.ValidArgsFunction = func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			return offered(jobNames(), typed)
-		}
+		c.ValidArgsFunction = cobra.CompletionFunc(completeJob)
 	}
 	for _, sub := range c.Commands() {
 		completeCommon(sub)
 	}
 }
 
-// jobNames returns the numbers of the namespaces of this machine, with their keys.
-func jobNames() []string {
+// completeFormat completes a format of leat info --formats.
+func completeFormat(c *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if formats, err := c.Flags().GetBool("formats"); err != nil || !formats {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return offered(formatNames(false), typed)
+}
+
+// completeJob completes the number of a namespace of this machine.
+func completeJob(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var names []string
 	jobs, _ := namespace.List()
 	for _, j := range jobs {
 		names = append(names, fmt.Sprintf("%d\t%s", j.Number, j.Key))
 	}
-	return names
+	return offered(names, typed)
 }
 
 // complete registers what the values of the options of leat apply may be.
