@@ -1,6 +1,7 @@
-// Package stac writes STAC Items (SpatioTemporal Asset Catalog, version 1.0.0): descriptions of
-// rasters that share a grid, as GeoJSON. [NewFootprint] computes where a grid lies on the earth,
-// [Item.Marshal] makes the text.
+// Package stac reads and writes STAC Items (SpatioTemporal Asset Catalog, version 1.0.0):
+// descriptions of rasters as GeoJSON. [Item.Marshal] makes the text of an item whose rasters share
+// a grid, and [NewFootprint] computes where that grid lies on the earth. [Parse] reads items and
+// ItemCollections, as far as they say where files are and when they were taken.
 package stac
 
 import (

@@ -1,0 +1,295 @@
+package stac
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"leat/objstore"
+)
+
+const (
+	// MaxBytes is the maximum size of a document: an item has some 10 to 50 KiB, so that it holds
+	// thousands.
+	MaxBytes = 256 << 20
+	// maxItems is the maximum number of items of a document.
+	maxItems = 100_000
+)
+
+// Document is what leat reads of a STAC Item or of an ItemCollection, such as the answer of a STAC
+// API.
+type Document struct {
+	Items []ItemRef // ordered by time, and by ID where the times are equal
+	List  bool      // an ItemCollection, even if it has one item
+}
+
+// ItemRef is an item that was read.
+type ItemRef struct {
+	ID string
+	// Time is the item's datetime, or its start_datetime where that is null.
+	Time   time.Time
+	Assets map[string]string // href by key
+
+	longitude float64 // of the centre of the bounding box; NaN without one
+}
+
+// ErrIncomplete is returned for the answer of an API that is one page of several.
+var ErrIncomplete = errors.New("the answer is one page of several")
+
+// ErrEmpty is returned for a search that found nothing.
+var ErrEmpty = errors.New("no item was found")
+
+type readDoc struct {
+	Type     string            `json:"type"`
+	Features []json.RawMessage `json:"features"`
+	Links    []struct {
+		Rel string `json:"rel"`
+	} `json:"links"`
+	NumberMatched *float64 `json:"numberMatched"`
+	Context       *struct {
+		Matched *float64 `json:"matched"`
+	} `json:"context"`
+}
+
+type readItem struct {
+	Type       string    `json:"type"`
+	ID         string    `json:"id"`
+	BBox       []float64 `json:"bbox"`
+	Properties struct {
+		Datetime *string `json:"datetime"`
+		Start    *string `json:"start_datetime"`
+	} `json:"properties"`
+	Assets map[string]struct {
+		Href string `json:"href"`
+	} `json:"assets"`
+}
+
+// Parse reads an Item or an ItemCollection. The error is ErrEmpty if a collection has no items, and
+// ErrIncomplete if a link leads to further ones.
+func Parse(text []byte) (*Document, error) {
+	var d readDoc
+	if err := json.Unmarshal(bytes.TrimPrefix(text, []byte("\ufeff")), &d); err != nil {
+		return nil, fmt.Errorf("no STAC item or ItemCollection: %w", err)
+	}
+	doc := &Document{}
+	switch d.Type {
+	case "Feature":
+		d.Features = []json.RawMessage{text}
+	case "FeatureCollection":
+		doc.List = true
+	case "Collection", "Catalog":
+		return nil, fmt.Errorf("a STAC %s, expected an item or an ItemCollection", d.Type)
+	default:
+		return nil, fmt.Errorf("no STAC item or ItemCollection: its type is %q, expected Feature or FeatureCollection", short(d.Type))
+	}
+	n := len(d.Features)
+	if n > maxItems {
+		return nil, fmt.Errorf("%d items, expected at most %d", n, maxItems)
+	}
+	matched := d.NumberMatched
+	if matched == nil && d.Context != nil {
+		matched = d.Context.Matched
+	}
+	if doc.List && matched != nil && *matched > float64(n) {
+		return nil, fmt.Errorf("%w: it has %d items of %v", ErrIncomplete, n, *matched)
+	}
+	for _, l := range d.Links {
+		if doc.List && n > 0 && l.Rel == "next" && matched == nil {
+			return nil, fmt.Errorf("%w: it has %d items and a link to the next page", ErrIncomplete, n)
+		}
+	}
+	if n == 0 {
+		return nil, ErrEmpty
+	}
+	for i, raw := range d.Features {
+		it, err := parseItem(raw)
+		if err != nil {
+			if doc.List {
+				err = fmt.Errorf("item %d: %w", i+1, err)
+			}
+			return nil, err
+		}
+		doc.Items = append(doc.Items, it)
+	}
+	slices.SortStableFunc(doc.Items, func(a, b ItemRef) int {
+		return cmp.Or(a.Time.Compare(b.Time), strings.Compare(a.ID, b.ID))
+	})
+	return doc, nil
+}
+
+func parseItem(text []byte) (it ItemRef, err error) {
+	var d readItem
+	if err := json.Unmarshal(bytes.TrimPrefix(text, []byte("\ufeff")), &d); err != nil {
+		return it, fmt.Errorf("no STAC item: %w", err)
+	}
+	it = ItemRef{ID: d.ID, Assets: map[string]string{}, longitude: math.NaN()}
+	bad := func(format string, args ...any) (ItemRef, error) {
+		return it, fmt.Errorf("%q %w", short(d.ID), fmt.Errorf(format, args...))
+	}
+	switch {
+	case d.Type != "Feature":
+		return bad("has the type %q, expected Feature", short(d.Type))
+	case d.ID == "":
+		return it, errors.New("no STAC item: it has no id")
+	case len(d.Assets) == 0:
+		return bad("has no assets, expected a STAC item")
+	}
+	when := cmp.Or(d.Properties.Datetime, d.Properties.Start)
+	if when == nil {
+		return bad("has no datetime")
+	}
+	if it.Time, err = ParseTime(*when); err != nil {
+		return bad("has a wrong datetime: %w", err)
+	}
+	for key, a := range d.Assets {
+		it.Assets[key] = a.Href
+	}
+	if n := len(d.BBox); n == 4 || n == 6 {
+		west, east := d.BBox[0], d.BBox[n/2]
+		if west > east { // across the antimeridian
+			east += 360
+		}
+		if centre := math.Mod((west+east)/2+180, 360) - 180; west >= -180 && east <= 540 {
+			it.longitude = centre
+		}
+	}
+	return it, nil
+}
+
+// short returns a text for a message.
+func short(s string) string {
+	if r := []rune(s); len(r) > 80 {
+		return string(r[:80]) + "…"
+	}
+	return s
+}
+
+// Keys returns the keys of the assets of any item, in order.
+func (d *Document) Keys() []string {
+	seen := map[string]bool{}
+	for i := range d.Items {
+		for key := range d.Items[i].Assets {
+			seen[key] = true
+		}
+	}
+	keys := make([]string, 0, len(seen))
+	for key := range seen {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// Grouping says which items of a Document become one item of a list.
+type Grouping uint8
+
+const (
+	ByItem     Grouping = iota
+	ByDay               // those of one day in UTC
+	BySolarDay          // those of one day at their longitude: UTC and an hour for each 15 degrees, without fractions
+)
+
+// Groups returns the numbers of consecutive items that belong together; their sum is that of all
+// items.
+func (d *Document) Groups(by Grouping) ([]int, error) {
+	var groups []int
+	var last string
+	for i := range d.Items {
+		it := &d.Items[i]
+		day := fmt.Sprint(i)
+		switch by {
+		case ByDay:
+			day = it.Time.Format(time.DateOnly)
+		case BySolarDay:
+			if math.IsNaN(it.longitude) {
+				return nil, fmt.Errorf("item %q has no bbox, which its solar day needs", short(it.ID))
+			}
+			day = it.Time.Add(time.Duration(int(it.longitude/15)) * time.Hour).Format(time.DateOnly)
+		}
+		if i == 0 || day != last {
+			groups = append(groups, 0)
+		}
+		groups[len(groups)-1]++
+		last = day
+	}
+	return groups, nil
+}
+
+// SortBySolarDay orders the items by their solar day, so that those of one day are consecutive, and
+// within a day by time and ID.
+func (d *Document) SortBySolarDay() {
+	day := func(it *ItemRef) string {
+		if math.IsNaN(it.longitude) {
+			return ""
+		}
+		return it.Time.Add(time.Duration(int(it.longitude/15)) * time.Hour).Format(time.DateOnly)
+	}
+	slices.SortStableFunc(d.Items, func(a, b ItemRef) int { return strings.Compare(day(&a), day(&b)) })
+}
+
+// ResolveHref returns the path or URL of an asset of a document, which is itself a path or a URL. A
+// document in a store refers to nothing on this machine.
+func ResolveHref(document, href string) (string, error) {
+	bad := func(format string, args ...any) (string, error) {
+		return "", fmt.Errorf("the href %q %w", objstore.Redact(short(href)), fmt.Errorf(format, args...))
+	}
+	remote := objstore.IsURL(document)
+	switch {
+	case href == "":
+		return bad("is empty, expected a file or a URL")
+	case strings.IndexFunc(href, func(r rune) bool { return r < ' ' }) >= 0:
+		return bad("has control characters, expected a file or a URL")
+	case objstore.IsURL(href):
+		if remote && strings.HasPrefix(strings.ToLower(href), "file:") {
+			return bad("is a file of this machine, which a document in a store can't refer to")
+		}
+		return href, nil
+	case !remote:
+		name, err := url.PathUnescape(href)
+		if err != nil {
+			name = href
+		}
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(document), name)
+		}
+		// GDAL reads more than files by such names.
+		if strings.ContainsAny(name, ":<") || strings.HasPrefix(name, "/vsi") {
+			if _, err := os.Stat(name); err != nil {
+				return bad("is no file, and none of the URLs that leat reads")
+			}
+		}
+		return name, nil
+	}
+	scheme, rest, _ := strings.Cut(document, "://")
+	if scheme := strings.ToLower(scheme); scheme == "http" || scheme == "https" {
+		base, err := url.Parse(document)
+		if err != nil {
+			return bad("is relative to a wrong URL")
+		}
+		to, err := base.Parse(href)
+		if err != nil || !strings.HasPrefix(to.Scheme, "http") {
+			return bad("is no URL, expected one such as https://host/a.tif")
+		}
+		return to.String(), nil
+	}
+	name, err := url.PathUnescape(href)
+	if err != nil {
+		name = href
+	}
+	bucket, object, _ := strings.Cut(rest, "/")
+	to := path.Join(path.Dir(object), name)
+	if strings.HasPrefix(name, "/") || to == ".." || strings.HasPrefix(to, "../") {
+		return bad("lies outside of the bucket of the document")
+	}
+	return scheme + "://" + bucket + "/" + to, nil
+}
