@@ -37,6 +37,25 @@ type File struct {
 type Input struct {
 	Files []File
 	List  bool // name[i] selects a file; otherwise there is one file and name[i] selects a band
+	// Groups are the numbers of consecutive files that make up each item of a list. An item's value
+	// is that of its first file that is valid at the pixel. nil means that each file is an item.
+	Groups []int
+}
+
+// firstFiles returns the first file of each item of a list.
+func (in *Input) firstFiles() []File {
+	if in.Groups == nil {
+		return in.Files
+	}
+	var files []File
+	next := 0
+	for _, size := range in.Groups {
+		if next < len(in.Files) {
+			files = append(files, in.Files[next])
+		}
+		next += size
+	}
+	return files
 }
 
 // Options describe the output. nil is the zero value.
@@ -195,7 +214,7 @@ func (c *compiler) name(n *ast) (value, error) {
 	}
 	out := value{list: in.List}
 	if in.List {
-		out.times = timesOf(n.text, in.Files)
+		out.times = timesOf(n.text, in.firstFiles())
 	}
 	for f := range in.Files {
 		var row []val
@@ -213,6 +232,41 @@ func (c *compiler) name(n *ast) (value, error) {
 		if err := c.bounded(n.pos); err != nil {
 			return value{}, err
 		}
+	}
+	return c.group(n, out, in.Groups)
+}
+
+// group combines the items of a list whose files belong together.
+func (c *compiler) group(n *ast, v value, groups []int) (value, error) {
+	if len(groups) == 0 || len(groups) == len(v.items) {
+		return v, nil
+	}
+	out := v
+	out.items = nil
+	for _, size := range groups {
+		if size < 1 || size > len(v.items) {
+			return value{}, fmt.Errorf("expr: a group of %d of %d files of %s", size, len(v.items), n.text)
+		}
+		files := v.items[:size]
+		v.items = v.items[size:]
+		row := make([]val, len(files[0]))
+		for b := range row {
+			var bands []val
+			for _, f := range files {
+				if len(f) != len(row) {
+					return value{}, c.fail(n.pos, "files of %s that make up one item have %d and %d bands", n.text, len(row), len(f))
+				}
+				bands = append(bands, f[b])
+			}
+			var err error
+			if row[b], err = c.coalesce(n.pos, bands); err != nil {
+				return value{}, err
+			}
+		}
+		out.items = append(out.items, row)
+	}
+	if len(v.items) > 0 {
+		return value{}, fmt.Errorf("expr: %d files of %s are in no group", len(v.items), n.text)
 	}
 	return out, nil
 }

@@ -1,6 +1,8 @@
 package outcome
 
 import (
+	"time"
+
 	"leat/block"
 	"leat/raster"
 )
@@ -53,6 +55,10 @@ type PlanInput struct {
 	// XScale and YScale are the warping options XSCALE and YSCALE with which gdalwarp -et 0
 	// computes the same pixels; 0 if the file is read as it is.
 	XScale, YScale float64
+	// Time is when the file was taken; zero if unknown. Item is the number of the list's item that
+	// the file makes up, alone or with others, counted from 1; 0 if each file is an item.
+	Time time.Time
+	Item int
 }
 
 // PlanOutput describes one output.

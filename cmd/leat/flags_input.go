@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"leat/apply"
+	"leat/internal/stac"
 	"leat/stores"
 )
 
@@ -17,19 +20,25 @@ type inputFlags struct {
 	bandLists, inputNodata, inputScales []string // NAME=VALUE,...
 	timeTexts                           []string // [NAME=]TIMES
 	noMask, unscale                     bool
+	group                               string // of STAC items
 
 	// What Finalize reads.
 	files  []namedFile
 	bands  []namedValue[[]int]
 	scales []namedValue[scaling]
 	times  []namedValue[inputTimes]
+	by     stac.Grouping
+
+	documents map[string]*stac.Document // that were read, by path or URL
 }
 
 // AddFlags adds the options.
 func (f *inputFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.StringArrayVarP(&f.inputs, "input", "i", nil,
-		"`NAME=FILE`: an input, or the URL of one; the same name again, a pattern such as 't*.tif' or a file of names, @list.txt, makes a list of files")
+		"`NAME=FILE`: an input, or the URL of one; the same name again, a pattern such as 't*.tif' or a file of names, @list.txt, makes a list of files; items.json#ASSET takes an asset of STAC items")
 	group(fl, "input", "Inputs")
+	fl.StringVar(&f.group, "group", "",
+		"`BY`: STAC items that make up one item of a list: each by itself (item, default), those of one day in UTC (day), or of one day by the sun (solar-day); the first valid pixel counts")
 	fl.StringArrayVar(&f.bandLists, "bands", nil, "`NAME=N,N...`: the bands of an input to use, in this order")
 	fl.StringArrayVar(&f.inputNodata, "input-nodata", nil,
 		"`NAME=V,V...`: nodata of an input instead of what its files say; one value for all bands, or one for each; none for none")
@@ -62,11 +71,23 @@ func (f *inputFlags) Finalize() error {
 		return list, nil
 	})
 	errs = append(errs, err)
+	switch by := slices.Index(groupings, f.group); {
+	case f.group == "":
+	case by < 0:
+		errs = append(errs, fmt.Errorf("--group %s: %w", f.group, unknownWord(f.group, groupings)))
+	case !slices.ContainsFunc(f.files, func(file namedFile) bool { _, _, ok := cutAsset(file.path); return ok }):
+		errs = append(errs, fmt.Errorf("--group %s: it is for STAC items, and no input is one: write -i NAME=items.json#ASSET", f.group))
+	default:
+		f.by = stac.Grouping(by)
+	}
 	f.scales, err = parseNamed("--input-scale", f.inputScales, parseScaling)
 	errs = append(errs, err)
 	f.times, err = parseNamed("--times", f.timeTexts, parseTimes)
 	return errors.Join(append(errs, err)...)
 }
+
+// groupings are what --group takes, in the order of stac.Grouping.
+var groupings = []string{"item", "day", "solar-day"}
 
 // scaling is the value of --input-scale.
 type scaling struct{ scale, offset float64 }
@@ -93,7 +114,7 @@ func parseScaling(s string) (scaling, error) {
 func (f *inputFlags) addTo(ctx context.Context, job *apply.Job, in *stores.Stores) (complete bool, _ error) {
 	var errs []error
 	for _, file := range f.files {
-		if err := addInput(ctx, job, in, file); err != nil {
+		if err := f.addInput(ctx, job, in, file); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -101,14 +122,29 @@ func (f *inputFlags) addTo(ctx context.Context, job *apply.Job, in *stores.Store
 }
 
 // addInput adds the files that one -i stands for to an input.
-func addInput(ctx context.Context, job *apply.Job, in *stores.Stores, file namedFile) error {
-	found, err := expandInput(ctx, in, "-i", file)
+func (f *inputFlags) addInput(ctx context.Context, job *apply.Job, in *stores.Stores, file namedFile) error {
+	found, err := f.expand(ctx, in, "-i", file)
 	if err != nil {
 		return err
 	}
 	input, again := job.Inputs[file.name]
 	input.List = input.List || again || found.list
+	before := len(input.Files)
 	input.Files = append(input.Files, found.files...)
+	if found.times != nil || input.Times != nil {
+		input.Times = append(append(input.Times, make([]time.Time, before-len(input.Times))...), found.times...)
+		input.Times = append(input.Times, make([]time.Time, len(input.Files)-len(input.Times))...)
+	}
+	if found.groups != nil || input.Groups != nil {
+		ones := func(n int) []int { return slices.Repeat([]int{1}, n) }
+		if input.Groups == nil {
+			input.Groups = ones(before)
+		}
+		if found.groups == nil {
+			found.groups = ones(len(found.files))
+		}
+		input.Groups = append(input.Groups, found.groups...)
+	}
 	job.Inputs[file.name] = input
 	return nil
 }

@@ -175,6 +175,7 @@ var fieldHints = map[string]string{
 	"Input.Nodata":    "see --input-nodata",
 	"Input.Scale":     "see --input-scale",
 	"Input.Offset":    "see --input-scale",
+	"Input.Groups":    "see --group",
 	"Input.Resample":  "see --resample",
 	"Input.Times":     "use --times to give the times of a list",
 	"Input.Overviews": "leave out --use-overviews, or copy the file first: leat stage get",

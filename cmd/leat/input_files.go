@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"leat/internal/filelist"
 	"leat/objstore"
@@ -15,20 +16,29 @@ import (
 
 // inputFiles are the files that a FILE of -i stands for.
 type inputFiles struct {
-	files []string
-	list  bool // a list even if it is one file
+	files  []string
+	list   bool        // a list even if it is one file
+	times  []time.Time // of the files; nil if they say none
+	groups []int       // numbers of files that make up an item of the list; nil: each is one
 }
 
-// expandInput returns the files that the FILE of an option stands for: itself, those that match it
-// as a pattern, or those that @LIST lists.
-func expandInput(ctx context.Context, in *stores.Stores, option string, file namedFile) (inputFiles, error) {
+// expand returns the files that the FILE of an option stands for: itself, those that match it
+// as a pattern, those that @LIST lists, or the assets DOCUMENT#ASSET of STAC items.
+func (f *inputFlags) expand(ctx context.Context, in *stores.Stores, option string, file namedFile) (inputFiles, error) {
 	name, text := file.path, shown(file.text)
+	if document, asset, ok := cutAsset(name); ok {
+		found, err := f.assets(ctx, in, document, asset)
+		if err != nil {
+			return found, fmt.Errorf("%s %s: %w", option, file.name, err)
+		}
+		return found, nil
+	}
 	if list, ok := strings.CutPrefix(name, "@"); ok {
 		files, err := readFileList(ctx, in, list)
 		if err != nil {
 			return inputFiles{}, fileError{fmt.Errorf("%s %s: %w", option, file.name, err)}
 		}
-		return inputFiles{files, true}, nil
+		return inputFiles{files: files, list: true}, nil
 	}
 	var found []string
 	var err error
@@ -70,7 +80,7 @@ func expandInput(ctx context.Context, in *stores.Stores, option string, file nam
 	case len(found) == 0:
 		return inputFiles{}, fileError{fmt.Errorf("%s %s: no file matches the pattern", option, text)}
 	}
-	return inputFiles{found, true}, nil
+	return inputFiles{files: found, list: true}, nil
 }
 
 // readFileList returns the files that a text file, or an object, lists.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"leat/apply"
 	"leat/apply/outcome"
@@ -53,6 +54,12 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 	fmt.Fprintln(t)
 	for _, in := range p.Inputs {
 		fmt.Fprintf(t, "input\t%s = %s\n\t%s\n", in.Name, terminal.Name(in.Path), terminal.Name(in.Description))
+		switch when := in.Time.Format(time.RFC3339Nano); {
+		case in.Item > 0:
+			fmt.Fprintf(t, "\titem %d of the list, %s\n", in.Item, when)
+		case !in.Time.IsZero():
+			fmt.Fprintf(t, "\t%s\n", when)
+		}
 		if in.Warped != "" {
 			fmt.Fprintf(t, "\t%s\n\tXSCALE=%v YSCALE=%v\n", terminal.Name(in.Warped), in.XScale, in.YScale)
 		}
@@ -158,6 +165,8 @@ type planInputDoc struct {
 	Why         string     `json:"why,omitempty"`        // of a remote file
 	NeedBytes   int64      `json:"need_bytes,omitempty"` // of a remote file
 	Bytes       *int64     `json:"bytes"`                // of the file; null: not known
+	Time        *time.Time `json:"time,omitempty"`       // when it was taken, as far as the job says
+	Item        int        `json:"item,omitempty"`       // number of the list's item that it is a part of, from 1
 	Warped      string     `json:"warped,omitempty"`     // how it is warped onto the grid
 	Scale       *warpScale `json:"warp_scale,omitempty"`
 }
@@ -202,6 +211,10 @@ func newPlanDoc(p *outcome.Plan) *planDoc {
 			Access: in.Access, Why: in.Why, NeedBytes: in.NeedBytes, Warped: in.Warped}
 		if in.FileBytes > 0 {
 			doc.Bytes = &in.FileBytes
+		}
+		if doc.Item = in.Item; !in.Time.IsZero() {
+			when := in.Time.UTC()
+			doc.Time = &when
 		}
 		if in.Warped != "" {
 			doc.Scale = &warpScale{in.XScale, in.YScale}

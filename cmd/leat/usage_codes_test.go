@@ -57,6 +57,8 @@ var usageMistakes = []string{
 	"apply -i a=a.tif -o x=x.tif -e a --input-scale 2", "apply -i a=https://host/*.tif -o x=x.tif -e 'mean(a)'",
 	"apply -i 'a=[.tif' -o x=x.tif -e 'mean(a)'", "apply -i 'a=s3://b[a]/*.tif' -o x=x.tif -e 'mean(a)'",
 	"apply -i 'a=s3://b/[.tif' -o x=x.tif -e 'mean(a)'",
+	"apply -i a=a.tif -o x=x.tif -e a --group day", "apply -i a=items.json#red -o x=x.tif -e 'mean(a)' --group week",
+	"apply -i a=items.json#blue -o x=x.tif -e 'mean(a)'", "apply -i a=items.json# -o x=x.tif -e 'mean(a)'",
 	// variables and the configuration file
 	"LEAT_MEMORY=lots apply -i a=a.tif -o x=x.tif -e a", "LEAT_JOBS=0 apply -i a=a.tif -o x=x.tif -e a",
 	"LEAT_ON=nosuch apply -i a=a.tif -o x=x.tif -e a", "LEAT_RETRY_FOR=soon apply -i a=a.tif -o x=x.tif -e a",
@@ -205,7 +207,8 @@ func mistakesDir(t *testing.T) (dir string, env []string) {
 	dir = t.TempDir()
 	leat(t, exitDone, dir, "demo", "--size", "64", ".")
 	for _, f := range []struct{ name, text string }{{"x.tif", "untouched"}, {"c.cache", "untouched"},
-		{"bad.conf", "nosuch = 1\n"}, {"misspelt.conf", "[minio]\nmemroy = 1G\n"}} {
+		{"bad.conf", "nosuch = 1\n"}, {"misspelt.conf", "[minio]\nmemroy = 1G\n"},
+		{"items.json", `{"type":"FeatureCollection","features":[{"type":"Feature","id":"i","properties":{"datetime":"2024-06-01"},"assets":{"red":{"href":"a.tif"}}}]}`}} {
 		if err := os.WriteFile(filepath.Join(dir, f.name), []byte(f.text), 0o666); err != nil {
 			t.Fatal(err)
 		}

@@ -53,6 +53,7 @@ var outputProperties = []property[Description]{
 }
 
 var fileProperties = []property[DescribedFile]{
+	{"the item of the list that it is a part of", func(f *DescribedFile) string { return fmt.Sprint(f.Item + 1) }},
 	{"the list of bands that are read", func(f *DescribedFile) string { return list(f.Layers) }},
 	{"the type", func(f *DescribedFile) string { return f.Type }},
 	{"nodata", func(f *DescribedFile) string { return strings.Join(f.Nodata, ",") }},

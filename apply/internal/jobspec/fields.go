@@ -26,6 +26,7 @@ type Input struct {
 	Overviews     bool
 	Times         []time.Time
 	FindTimes     bool
+	Groups        []int
 }
 
 // Vector is the description of apply.Vector.

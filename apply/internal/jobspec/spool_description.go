@@ -55,6 +55,7 @@ type Description struct {
 type DescribedFile struct {
 	Name string `json:"name"` // of the input
 	List bool   `json:"list,omitempty"`
+	Item int    `json:"item,omitempty"` // index of the item that the file is a part of
 	Path string `json:"path"`
 	FileVersion
 	// Layers are the layers that are read, Type is the type of all of them, and Nodata, Scales and

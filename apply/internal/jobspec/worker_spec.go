@@ -44,6 +44,7 @@ type InputSpec struct {
 	Name      string            `json:"name"`
 	List      bool              `json:"list,omitempty"`
 	Index     int               `json:"index"`
+	Item      int               `json:"item"`           // of the list that the file belongs to
 	Path      string            `json:"path"`           // for messages
 	From      string            `json:"from,omitempty"` // to open; only if workers read
 	Info      raster.Info       `json:"info"`

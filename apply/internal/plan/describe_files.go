@@ -45,7 +45,10 @@ func (p *Plan) describe(job *resolve.Job) {
 		}
 		p.Inputs = append(p.Inputs, outcome.PlanInput{Name: f.Name, Path: f.Path, Description: d, Decodes: decodes,
 			Access: f.Mode.String(), Why: f.ReadReason, NeedBytes: f.BytesNeeded, FileBytes: i.FileBytes,
-			Warped: warped, XScale: xs, YScale: ys})
+			Warped: warped, XScale: xs, YScale: ys, Time: f.Time})
+		if len(job.Values.Inputs[f.Name].Groups) > 0 {
+			p.Inputs[len(p.Inputs)-1].Item = f.Item + 1
+		}
 	}
 	for _, o := range job.Outputs {
 		po := outcome.PlanOutput{Name: o.Name, Path: o.Spec.Label(), Expression: job.Values.Expressions[o.Name],

@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"errors"
+	"iter"
 	"time"
 
 	"leat/apply/internal/jobspec"
@@ -13,7 +14,8 @@ import (
 // File is one open file of an input. Resolve and Restore complete it; after that it is only read.
 type File struct {
 	Name   string // name of the input
-	Index  int    // index in its list
+	Index  int    // index among the files of the input
+	Item   int    // index of the item of the list that the file belongs to, alone or with others
 	Path   string // for messages and files: without the secrets of a URL
 	From   string // for opening, on other machines too
 	Source raster.Source
@@ -96,6 +98,36 @@ func (in *Inputs) Close() error {
 // Extent returns the file's pixels in the coordinates of the job's grid.
 func (f *File) Extent() block.Window {
 	return f.Info.Grid.Window().Shift(-f.ColOffset, -f.RowOffset)
+}
+
+// items yields the files of the job by items of lists: those that make up one item together.
+func (in *Inputs) items() iter.Seq[[]*File] {
+	return func(yield func([]*File) bool) {
+		for from, f := range in.Files {
+			to := from + 1
+			if from > 0 && in.Files[from-1].sameItem(f) {
+				continue
+			}
+			for to < len(in.Files) && in.Files[to].sameItem(f) {
+				to++
+			}
+			if !yield(in.Files[from:to]) {
+				return
+			}
+		}
+	}
+}
+
+func (f *File) sameItem(other *File) bool { return f.Name == other.Name && f.Item == other.Item }
+
+// itemExtent returns the window around the pixels of an item's files in the coordinates of the
+// job's grid.
+func itemExtent(files []*File) block.Window {
+	w := files[0].Extent()
+	for _, f := range files[1:] {
+		w = w.Union(f.Extent())
+	}
+	return w
 }
 
 // ExceededBy reports whether a block of the plan, margin included, has pixels outside the file.

@@ -68,9 +68,13 @@ func findGrid(job *jobspec.Job, in *Inputs) (raster.Grid, error) {
 			w = w.Union(f.Extent())
 		}
 	default:
-		w = in.Files[0].Extent()
-		for _, f := range in.Files[1:] {
-			w = w.Intersect(f.Extent())
+		first := true
+		for item := range in.items() {
+			if first {
+				w, first = itemExtent(item), false
+			} else {
+				w = w.Intersect(itemExtent(item))
+			}
 		}
 	}
 	if w.Empty() {

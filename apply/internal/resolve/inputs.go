@@ -29,8 +29,9 @@ func openInputs(ctx context.Context, job *jobspec.Job, open Opener) (*Inputs, er
 	for _, name := range slices.Sorted(maps.Keys(job.Inputs)) {
 		spec := job.Inputs[name]
 		in.Lists[name] = spec.List
+		items := itemsOf(spec)
 		for i, path := range spec.Files {
-			o := &opening{f: &File{Name: name, Index: i, Path: objstore.Redact(path)}, from: path}
+			o := &opening{f: &File{Name: name, Index: i, Item: items[i], Path: objstore.Redact(path)}, from: path}
 			if i == 0 && spec.Source != nil {
 				o.f.Source = spec.Source
 			}
@@ -71,6 +72,20 @@ func openInputs(ctx context.Context, job *jobspec.Job, open Opener) (*Inputs, er
 		in.ByName[o.f.Name] = append(in.ByName[o.f.Name], o.f)
 	}
 	return in, errors.Join(errs...)
+}
+
+// itemsOf returns the item of the list that each file belongs to.
+func itemsOf(spec jobspec.Input) []int {
+	items := make([]int, 0, len(spec.Files))
+	for item, n := range spec.Groups {
+		for range n {
+			items = append(items, item)
+		}
+	}
+	for i := len(items); i < len(spec.Files); i++ { // no groups
+		items = append(items, i)
+	}
+	return items
 }
 
 // resolve sets the layers, nodata and masks of an open file.

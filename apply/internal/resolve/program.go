@@ -120,7 +120,7 @@ func describeInputs(job *jobspec.Job, in *Inputs, grid raster.Grid, carried *Fil
 	described := map[string]expr.Input{}
 	whole := grid.Window()
 	for _, name := range slices.Sorted(maps.Keys(in.ByName)) {
-		d := expr.Input{List: in.Lists[name]}
+		d, item := expr.Input{List: in.Lists[name]}, 0
 		for _, f := range in.ByName[name] {
 			file := expr.File{Time: f.Time}
 			outside := !f.Extent().Contains(whole)
@@ -131,6 +131,11 @@ func describeInputs(job *jobspec.Job, in *Inputs, grid raster.Grid, carried *Fil
 				file.Bands = append(file.Bands, b)
 			}
 			d.Files = append(d.Files, file)
+			if n := len(d.Groups); n > 0 && f.Item == item {
+				d.Groups[n-1]++
+			} else {
+				d.Groups, item = append(d.Groups, 1), f.Item
+			}
 		}
 		described[name] = d
 	}

@@ -57,6 +57,14 @@ func validate(job *jobspec.Job, partial bool) error {
 		case in.Times != nil && in.FindTimes:
 			bad("Input.Times", "input %s: its times are given, and are to be found, expected one of them", name)
 		}
+		if in.Groups != nil {
+			switch sum := groupedFiles(in.Groups); {
+			case !in.List || sum != len(in.Files):
+				bad("Input.Groups", "input %s: groups of %d files, expected a list of as many and not one of %d", name, sum, len(in.Files))
+			case job.Function.Defined && len(in.Groups) < len(in.Files):
+				bad("Input.Groups", "input %s: files are grouped, which expressions have and functions do not", name)
+			}
+		}
 		if in.Scale-in.Scale != 0 || in.Offset-in.Offset != 0 {
 			bad("Input.Scale", "input %s: scale %v and offset %v, expected finite numbers", name, in.Scale, in.Offset)
 		} else if in.Scale == 0 && in.Offset != 0 {
@@ -126,6 +134,17 @@ func validate(job *jobspec.Job, partial bool) error {
 	return errors.Join(jobspec.JobErrors(errs...), errors.Join(validateWarps(job)...),
 		errors.Join(validatePaths(job)...),
 		lacking)
+}
+
+// groupedFiles returns the number of files in groups, -1 if a group is empty.
+func groupedFiles(groups []int) (sum int) {
+	for _, n := range groups {
+		if n < 1 {
+			return -1
+		}
+		sum += n
+	}
+	return sum
 }
 
 // validatePaths returns errors for outputs that can't be written, are named twice, or are inputs.

@@ -17,7 +17,7 @@ func (in *Inputs) Specs(reads, unscale bool) (list []jobspec.InputSpec, err erro
 		if err := jobspec.PlainScales(&info, unscale); err != nil {
 			return nil, fmt.Errorf("input %s: %s %w", f.Name, f.Path, err)
 		}
-		s := jobspec.InputSpec{Name: f.Name, List: in.Lists[f.Name], Index: f.Index, Path: f.Path, Info: info,
+		s := jobspec.InputSpec{Name: f.Name, List: in.Lists[f.Name], Index: f.Index, Item: f.Item, Path: f.Path, Info: info,
 			Layers: f.Layers, Nodata: f.Nodata, ColOffset: f.ColOffset, RowOffset: f.RowOffset, Mode: f.Mode,
 			Masks: f.Masks, Scale: f.Scale, Offset: f.Offset, Time: f.Time}
 		if f.Offered != nil { // the worker's compiler makes the same choice among all layers
@@ -101,7 +101,7 @@ func restoreFile(d *jobspec.InputSpec) (*File, error) {
 		d.Layers[0] > len(d.Info.Bands) {
 		return nil, fmt.Errorf("the run describes no bands of %s", d.Path)
 	}
-	f := &File{Name: d.Name, Index: d.Index, Path: d.Path, From: d.From, Info: &d.Info, Layers: d.Layers,
+	f := &File{Name: d.Name, Index: d.Index, Item: d.Item, Path: d.Path, From: d.From, Info: &d.Info, Layers: d.Layers,
 		Nodata: d.Nodata, Type: d.Info.Bands[d.Layers[0]-1].Type, ColOffset: d.ColOffset, RowOffset: d.RowOffset,
 		Mode: d.Mode, Masks: d.Masks, Scale: d.Scale, Offset: d.Offset, Time: d.Time}
 	f.indexMasks()
