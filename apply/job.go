@@ -149,9 +149,9 @@ type Input struct {
 	// of their directories, else in TIFFTAG_DATETIME. A file without a time is an error then.
 	Times     []time.Time
 	FindTimes bool
-	// Groups are the numbers of consecutive files that make up each item of a list: pixels of an item
-	// are those of its first file that has a valid one there. Their sum is the number of files; nil
-	// means that each file is an item. Only expressions can have them.
+	// Groups are the numbers of consecutive files that make up each item of a list: pixels of an
+	// item are those of its first file that has a valid one there. Their sum is the number of
+	// files; nil means that each file is an item. Only expressions can have them.
 	Groups []int
 }
 

@@ -35,7 +35,8 @@ func cutAsset(name string) (document, asset string, ok bool) {
 }
 
 // assets returns the files of an asset of all items of a document.
-func (f *inputFlags) assets(ctx context.Context, in *stores.Stores, document, asset string) (found inputFiles, err error) {
+func (f *inputFlags) assets(ctx context.Context, in *stores.Stores, document, asset string) (found inputFiles,
+	err error) {
 	label := objstore.Redact(document)
 	bad := func(format string, args ...any) (inputFiles, error) {
 		return inputFiles{}, fileError{fmt.Errorf("%s: %w", label, fmt.Errorf(format, args...))}

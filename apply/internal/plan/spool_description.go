@@ -71,8 +71,9 @@ func alphaBand(o output.Output, t ndarray.DType, bands int, nodata *ndarray.Scal
 }
 
 func describeInput(job *resolve.Job, f *resolve.File) jobspec.DescribedFile {
-	d := jobspec.DescribedFile{Name: f.Name, List: job.Inputs.Lists[f.Name], Item: f.Item, Path: f.Path, FileVersion: f.Version,
-		Layers: f.Layers, Type: f.Type.String(), Col: f.ColOffset, Row: f.RowOffset, Warp: f.Warp.Describe()}
+	d := jobspec.DescribedFile{Name: f.Name, List: job.Inputs.Lists[f.Name], Item: f.Item, Path: f.Path,
+		FileVersion: f.Version,
+		Layers:      f.Layers, Type: f.Type.String(), Col: f.ColOffset, Row: f.RowOffset, Warp: f.Warp.Describe()}
 	if local := resolve.LocalFile(f.From); local != "" {
 		d.Path = local
 	}

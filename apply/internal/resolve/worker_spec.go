@@ -17,7 +17,8 @@ func (in *Inputs) Specs(reads, unscale bool) (list []jobspec.InputSpec, err erro
 		if err := jobspec.PlainScales(&info, unscale); err != nil {
 			return nil, fmt.Errorf("input %s: %s %w", f.Name, f.Path, err)
 		}
-		s := jobspec.InputSpec{Name: f.Name, List: in.Lists[f.Name], Index: f.Index, Item: f.Item, Path: f.Path, Info: info,
+		s := jobspec.InputSpec{Name: f.Name, List: in.Lists[f.Name], Index: f.Index, Item: f.Item, Path: f.Path,
+			Info:   info,
 			Layers: f.Layers, Nodata: f.Nodata, ColOffset: f.ColOffset, RowOffset: f.RowOffset, Mode: f.Mode,
 			Masks: f.Masks, Scale: f.Scale, Offset: f.Offset, Time: f.Time}
 		if f.Offered != nil { // the worker's compiler makes the same choice among all layers
