@@ -57,7 +57,7 @@ func (s *stripState) between(all []edge, edges []int32, origin, a, b float64) {
 		// crossings that differ by less than the precision of y, order does not matter.
 		for {
 			cut := s.crossing(a, end)
-			if cut <= a || cut >= end {
+			if cut >= end {
 				break
 			}
 			end = cut
@@ -100,7 +100,10 @@ func (s *stripState) crossing(a, b float64) float64 {
 		above, below := p.top-q.top, p.bot-q.bot // at most one is positive
 		tiny := math.Ldexp(max(math.Abs(p.top), math.Abs(p.bot), 1), -50)
 		if above > tiny && below < -tiny || above < -tiny && below > tiny {
-			first = min(first, a+float64((b-a)*(above/(above-below))))
+			// A crossing at a or b, but for rounding, leaves the strip as it is.
+			if y := a + float64((b-a)*(above/(above-below))); y > a {
+				first = min(first, y)
+			}
 		}
 	}
 	return first

@@ -63,7 +63,11 @@ func TestCoverageIsTheClippedArea(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var r Rasterizer
 	var m Mask
-	for n := range 300 {
+	count := 60
+	if !testing.Short() {
+		count = 1000
+	}
+	for n := range count {
 		grid := []float64{0, 1, 2, 8}[n%4]
 		x, y := 15+10*rng.Float64(), 15+10*rng.Float64()
 		vertices := 3 + rng.IntN(50)

@@ -9,7 +9,7 @@ import (
 )
 
 // Index finds the zones whose bounding box overlaps a window. It is built once, then only read, by
-// any number of goroutines. It takes 18 bytes per zone.
+// any number of goroutines. It takes 22 bytes per zone.
 type Index struct {
 	boxes []box32 // of the zones in the order of zones, then of groups of nodes, level by level
 	zones []int32

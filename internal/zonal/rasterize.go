@@ -113,11 +113,13 @@ func (r *Rasterizer) collectRing(xy []float64, part int32, top, bottom float64) 
 			r.edges = append(r.edges, edge{x0, y0, x1, y1, part, false})
 		case y0 > y1:
 			r.edges = append(r.edges, edge{x1, y1, x0, y0, part, false})
-		case x0 != x1 || n <= 4:
+		case x0 == x1: // touches a pixel, which matters where the whole ring is one point
+			r.edges = append(r.edges, edge{x0, y0, x0, y0, part, false})
+		default:
 			if !known {
 				known, clockwise = true, doubleArea(xy) > 0
 			}
-			r.edges = append(r.edges, edge{min(x0, x1), y0, max(x0, x1), y1, part, x0 > x1 == clockwise})
+			r.edges = append(r.edges, edge{min(x0, x1), y0, max(x0, x1), y1, part, (x0 > x1) == clockwise})
 		}
 		x0, y0 = x1, y1
 	}

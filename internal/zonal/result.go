@@ -9,12 +9,7 @@ import (
 // Results appends the statistics of a zone to dst, in the order of the spec's columns. Without
 // valid pixels, counts are 0 and the others null.
 func (s *Spec) Results(dst []Value, st *State) []Value {
-	return s.results(dst, st, func() entries {
-		if run := st.table.compact(); run != nil {
-			return &entryReader{rest: run}
-		}
-		return &entryReader{}
-	})
+	return s.results(dst, st, &entryReader{rest: st.table.compact()})
 }
 
 // entries yields the entries of a table in order.
@@ -25,13 +20,13 @@ type entries interface {
 
 func (r *entryReader) entry() entry { return r.e }
 
-func (s *Spec) results(dst []Value, st *State, open func() entries) []Value {
+func (s *Spec) results(dst []Value, st *State, values entries) []Value {
 	first := len(dst)
 	for _, x := range s.stats {
 		dst = append(dst, s.result(x, st))
 	}
 	if s.values {
-		s.fromTable(dst[first:], st, open())
+		s.fromTable(dst[first:], st, values)
 	}
 	return dst
 }

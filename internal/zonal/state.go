@@ -78,6 +78,17 @@ func (s *Spec) Merge(st, o *State) error {
 
 // Append appends the encoding of a state. States of the same pixels have the same encoding.
 func (s *Spec) Append(dst []byte, st *State) []byte {
+	dst = s.appendHead(dst, st)
+	if s.values {
+		run := st.table.compact()
+		dst = binary.AppendUvarint(dst, uint64(len(run)))
+		dst = append(dst, run...)
+	}
+	return dst
+}
+
+// appendHead appends a state but for its table.
+func (s *Spec) appendHead(dst []byte, st *State) []byte {
 	dst = append(dst, stateVersion, st.infinite)
 	for _, v := range []uint64{st.pixels, st.weight.hi, st.weight.lo, st.nodata.hi, st.nodata.lo} {
 		dst = binary.AppendUvarint(dst, v)
@@ -92,17 +103,31 @@ func (s *Spec) Append(dst []byte, st *State) []byte {
 	if s.squares {
 		dst = st.squares.append(dst)
 	}
-	if s.values {
-		run := st.table.compact()
-		dst = binary.AppendUvarint(dst, uint64(len(run)))
-		dst = append(dst, run...)
-	}
 	return dst
 }
 
 // Decode reads a state that Append wrote and returns the bytes that follow it. The state keeps
 // references to b. Bytes that no state has are an error.
 func (s *Spec) Decode(b []byte, st *State) (rest []byte, err error) {
+	if b, err = s.decodeHead(b, st); err != nil || !s.values {
+		return b, err
+	}
+	size, n := binary.Uvarint(b)
+	if n <= 0 || size > uint64(len(b)-n) {
+		return nil, errState
+	}
+	run, rest := b[n:][:size:size], b[n:][size:]
+	if !checkRun(run, s.kind.maxKey(), st.pixels) {
+		return nil, errState
+	}
+	if size > 0 {
+		st.table.runs = [][]byte{run}
+	}
+	return rest, nil
+}
+
+// decodeHead reads what appendHead wrote.
+func (s *Spec) decodeHead(b []byte, st *State) (rest []byte, err error) {
 	if len(b) < 2 || b[0] != stateVersion || b[1] > plusInf|minusInf {
 		return nil, errState
 	}
@@ -122,9 +147,9 @@ func (s *Spec) Decode(b []byte, st *State) (rest []byte, err error) {
 	st.weight.hi, st.weight.lo = next(), next()
 	st.nodata.hi, st.nodata.lo = next(), next()
 	most := weights(maxPixels, One)
-	least := uint128{lo: st.pixels}
-	if !ok || st.pixels > maxPixels || most.less(st.nodata) || st.weight.less(least) ||
-		weights(st.pixels, One).less(st.weight) || st.infinite != 0 && (st.pixels == 0 || s.kind < float32Kind) {
+	if !ok || st.pixels > maxPixels || most.less(st.nodata) || st.weight.less(uint128{lo: st.pixels}) ||
+		weights(st.pixels, One).less(st.weight) ||
+		st.infinite != 0 && (st.pixels == 0 || s.kind < float32Kind) {
 		return nil, errState
 	}
 	if s.extremes {
@@ -146,16 +171,6 @@ func (s *Spec) Decode(b []byte, st *State) (rest []byte, err error) {
 	}
 	if st.squares.m.Sign() < 0 || st.pixels == 0 && (st.sum.m.Sign() != 0 || st.squares.m.Sign() != 0) {
 		return nil, errState
-	}
-	if s.values {
-		n := next()
-		if !ok || n > uint64(len(b)) || !checkRun(b[:n], s.kind.maxKey(), st.pixels) {
-			return nil, errState
-		}
-		if n > 0 {
-			st.table.runs = [][]byte{b[:n:n]}
-		}
-		b = b[n:]
 	}
 	return b, nil
 }

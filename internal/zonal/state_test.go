@@ -228,7 +228,11 @@ func TestStatisticsAreExact(t *testing.T) {
 	const size = 40
 	var r Rasterizer
 	var m Mask
-	for n := range 120 {
+	count := 40
+	if !testing.Short() {
+		count = 400
+	}
+	for n := range count {
 		typ, rule := types[n%len(types)], Rule(rng.IntN(3))
 		spec, err := NewSpec(typ, rule, stats)
 		if err != nil {

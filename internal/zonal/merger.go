@@ -1,0 +1,290 @@
+package zonal
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"leat/internal/tempfile"
+)
+
+// MergerOptions configures a Merger.
+type MergerOptions struct {
+	// MaxBytes bounds the zones' values in memory; others are in a temporary file. 0 means 256 MiB.
+	// What else a zone takes does not count: about 100 bytes, and 50 per value.
+	MaxBytes int64
+	Dir      string // of the temporary file
+}
+
+// Merger merges the states of many zones. The zones' other statistics stay in memory, and the
+// values that percentiles, modes and histograms need do up to a bound. A Merger serves one
+// goroutine.
+type Merger struct {
+	specs    []*Spec
+	max      int64
+	dir      string
+	heads    map[int][]byte // of each zone: the encoded states without tables
+	tables   map[int]*zoneTables
+	bytes    int64 // of the tables in memory
+	file     *tempfile.File
+	fileSize int64
+	scratch  []byte
+}
+
+// zoneTables holds a zone's values, in memory and in the temporary file.
+type zoneTables struct {
+	bytes   int64 // in memory
+	memory  []table
+	spilled [][]extent
+}
+
+// extent is an encoded run in the temporary file.
+type extent struct{ offset, length int64 }
+
+// NewMerger returns a merger of zones whose states follow the specs, one for each value.
+func NewMerger(specs []*Spec, o *MergerOptions) *Merger {
+	if o == nil {
+		o = &MergerOptions{}
+	}
+	return &Merger{specs: specs, max: cmp.Or(o.MaxBytes, 256<<20), dir: o.Dir, heads: map[int][]byte{},
+		tables: map[int]*zoneTables{}}
+}
+
+// Add adds the states of some pixels of a zone: one encoding after the other, one for each value.
+// The merger keeps references to b.
+func (m *Merger) Add(zone int, b []byte) error {
+	old := m.heads[zone]
+	m.scratch = m.scratch[:0]
+	var err error
+	for i, s := range m.specs {
+		var st, add State
+		if old != nil {
+			if old, err = s.decodeHead(old, &st); err != nil {
+				return err
+			}
+		}
+		if b, err = s.Decode(b, &add); err != nil {
+			return fmt.Errorf("zone %d, value %d: %w", zone, i, err)
+		}
+		runs := add.table.runs
+		add.table.runs = nil
+		if err := s.Merge(&st, &add); err != nil {
+			return err
+		}
+		m.scratch = s.appendHead(m.scratch, &st)
+		for _, run := range runs {
+			m.addRun(zone, i, run)
+		}
+	}
+	if len(b) > 0 {
+		return fmt.Errorf("zone %d: %d bytes follow its state", zone, len(b))
+	}
+	m.heads[zone] = append(m.heads[zone][:0], m.scratch...)
+	if m.bytes > m.max {
+		return m.spill()
+	}
+	return nil
+}
+
+func (m *Merger) addRun(zone, i int, run []byte) {
+	z := m.tables[zone]
+	if z == nil {
+		z = &zoneTables{memory: make([]table, len(m.specs)), spilled: make([][]extent, len(m.specs))}
+		m.tables[zone] = z
+	}
+	before := z.memory[i].size()
+	z.memory[i].add(run)
+	z.grow(m, z.memory[i].size()-before)
+}
+
+func (z *zoneTables) grow(m *Merger, n int64) {
+	z.bytes += n
+	m.bytes += n
+}
+
+// size returns the bytes of all runs.
+func (t *table) size() int64 {
+	n := int64(0)
+	for _, r := range t.runs {
+		n += int64(len(r))
+	}
+	return n
+}
+
+// spill writes the largest tables to the file, until half of the bound is free. Large ones first: a
+// zone's values lie in few extents then.
+func (m *Merger) spill() error {
+	if m.file == nil {
+		f, err := tempfile.Create(filepath.Join(m.dir, "zonal"), 0o600)
+		if err != nil {
+			return fmt.Errorf("temporary file for the values of zones: %w", err)
+		}
+		m.file = f
+	}
+	zones := slices.SortedFunc(maps.Keys(m.tables), func(a, b int) int {
+		return cmp.Or(-cmp.Compare(m.tables[a].bytes, m.tables[b].bytes), cmp.Compare(a, b))
+	})
+	for _, zone := range zones {
+		z := m.tables[zone]
+		if m.bytes <= m.max/2 {
+			return nil
+		}
+		for i := range z.memory {
+			run := z.memory[i].compact()
+			if len(run) == 0 {
+				continue
+			}
+			if _, err := m.file.WriteAt(run, m.fileSize); err != nil {
+				return fmt.Errorf("temporary file for the values of zones: %w", err)
+			}
+			z.spilled[i] = append(z.spilled[i], extent{m.fileSize, int64(len(run))})
+			m.fileSize += int64(len(run))
+			z.memory[i].runs = nil
+		}
+		z.grow(m, -z.bytes)
+	}
+	return nil
+}
+
+// Results appends the statistics of a zone to dst, value by value in the order of the specs'
+// columns, and forgets the zone. A zone without states has no pixels.
+func (m *Merger) Results(dst []Value, zone int) ([]Value, error) {
+	head, z := m.heads[zone], m.tables[zone]
+	var err error
+	for i, s := range m.specs {
+		var st State
+		if head != nil {
+			if head, err = s.decodeHead(head, &st); err != nil {
+				return dst, err
+			}
+		}
+		var in mergedEntries
+		if z != nil {
+			size := min(max(m.max/4/int64(len(z.spilled[i])+1), 512), 256<<10)
+			for _, x := range z.spilled[i] {
+				in.add(&extentReader{file: m.file, extent: x, buf: make([]byte, 0, min(size, x.length))})
+			}
+			for _, run := range z.memory[i].runs {
+				in.add(&extentReader{entryReader: entryReader{rest: run}})
+			}
+		}
+		dst = s.results(dst, &st, &in)
+		if in.err != nil {
+			return dst, fmt.Errorf("temporary file for the values of zones: %w", in.err)
+		}
+	}
+	if z != nil {
+		z.grow(m, -z.bytes)
+	}
+	delete(m.heads, zone)
+	delete(m.tables, zone)
+	return dst, nil
+}
+
+// Close removes the temporary file.
+func (m *Merger) Close() error {
+	if m.file == nil {
+		return nil
+	}
+	return m.file.Abort()
+}
+
+// extentReader reads an encoded run in memory or in a file.
+type extentReader struct {
+	entryReader
+	file   io.ReaderAt
+	extent extent // what is not read yet
+	buf    []byte
+	err    error
+}
+
+// maxEntryBytes bounds an encoded entry: three varints.
+const maxEntryBytes = 30
+
+func (r *extentReader) next() bool {
+	if len(r.rest) < maxEntryBytes && r.extent.length > 0 && r.err == nil {
+		n := copy(r.buf[:cap(r.buf)], r.rest)
+		k := min(int64(cap(r.buf)-n), r.extent.length)
+		if _, err := r.file.ReadAt(r.buf[n:int64(n)+k], r.extent.offset); err != nil {
+			r.err = err
+			return false
+		}
+		r.rest = r.buf[:int64(n)+k]
+		r.extent.offset += k
+		r.extent.length -= k
+	}
+	if len(r.rest) == 0 {
+		return false
+	}
+	if !r.entryReader.next() {
+		r.err = errState
+		return false
+	}
+	return true
+}
+
+// mergedEntries merges runs in order. Entries of one value and weight become one.
+type mergedEntries struct {
+	heap []*extentReader // by their next entry
+	e    entry
+	err  error
+}
+
+func (m *mergedEntries) entry() entry { return m.e }
+
+func (m *mergedEntries) add(r *extentReader) {
+	if !r.next() {
+		m.err = errors.Join(m.err, r.err)
+		return
+	}
+	m.heap = append(m.heap, r)
+	for i := len(m.heap) - 1; i > 0; {
+		up := (i - 1) / 2
+		if compareEntries(m.heap[up].e, m.heap[i].e) <= 0 {
+			break
+		}
+		m.heap[up], m.heap[i] = m.heap[i], m.heap[up]
+		i = up
+	}
+}
+
+func (m *mergedEntries) next() bool {
+	if len(m.heap) == 0 || m.err != nil {
+		return false
+	}
+	m.e = m.heap[0].e
+	m.advance()
+	for len(m.heap) > 0 && compareEntries(m.heap[0].e, m.e) == 0 {
+		m.e.n += m.heap[0].e.n
+		m.advance()
+	}
+	return true
+}
+
+// advance moves the first run to its next entry.
+func (m *mergedEntries) advance() {
+	h := m.heap
+	if !h[0].next() {
+		m.err = errors.Join(m.err, h[0].err)
+		h[0] = h[len(h)-1]
+		h = h[:len(h)-1]
+		m.heap = h
+	}
+	for i := 0; ; {
+		least := i
+		for c := 2*i + 1; c <= 2*i+2 && c < len(h); c++ {
+			if compareEntries(h[c].e, h[least].e) < 0 {
+				least = c
+			}
+		}
+		if least == i {
+			return
+		}
+		h[i], h[least] = h[least], h[i]
+		i = least
+	}
+}
