@@ -145,7 +145,7 @@ func functions(f Footprint, weights [][]float64) []function {
 			func(d, p *Plane[float32], s *Scratch) { Curvature(d, p, cell, s) },
 			func(n []float64) (float64, float64) {
 				d, e := ((n[3]+n[5])/2-n[4])/(cell.X*cell.X), ((n[1]+n[7])/2-n[4])/(cell.Y*cell.Y)
-				return -200 / cell.Scale * (d + e), scaleOf(n)
+				return -200 / (cell.Scale * cell.Scale) * (d + e), scaleOf(n)
 			}, true, 1e-13},
 	}
 }

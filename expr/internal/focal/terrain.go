@@ -205,9 +205,10 @@ func Roughness[T Float](dst, src *Plane[T], s *Scratch) {
 
 // Curvature sets dst to the curvatures of Zevenbergen and Thorne, Quantitative analysis of land
 // surface topography (1987): -200 * (D + E) with D = ((d+f)/2 - e) / X**2 and E = ((b+h)/2 - e) /
-// Y**2. The surface is convex where they are positive. Heights are in the units of CellSize.
+// Y**2, where X and Y are in vertical units. The surface is convex where they are positive.
 func Curvature[T Float](dst, src *Plane[T], cell CellSize, s *Scratch) {
-	x, y := cell.X*cell.X*cell.Scale, cell.Y*cell.Y*cell.Scale
+	x, y := cell.X*cell.Scale, cell.Y*cell.Scale
+	x, y = x*x, y*y
 	terrain(dst, src, false, func(to, above, here, below []T, _ []byte) {
 		for i := range to {
 			e := float64(here[i+1])
