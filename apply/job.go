@@ -36,6 +36,9 @@ type Job struct {
 	Expressions map[string]string
 	Function    string
 	Functions   Functions
+	// Tables are the contents of the files that expressions take tables from, by the names that
+	// they have there: recode(a, @table.csv). A resumed run must have the same ones.
+	Tables map[string]string
 
 	// Variables are expressions by name for a function, which gets their pixels by Block.Variable
 	// and reads no input directly. Where pixels may be invalid, a variable of integers below 64

@@ -13,7 +13,7 @@ import (
 // if an output's BeforeClose ends its goroutine.
 func (j *Job) values(abort func(error)) *jobspec.Job {
 	v := &jobspec.Job{Inputs: map[string]jobspec.Input{}, Vectors: map[string]jobspec.Vector{},
-		Outputs: map[string]jobspec.Output{}, Expressions: j.Expressions, Variables: j.Variables,
+		Outputs: map[string]jobspec.Output{}, Expressions: j.Expressions, Tables: j.Tables, Variables: j.Variables,
 		Controls:    jobspec.Controls(j.Controls),
 		Concurrency: jobspec.Concurrency(j.Concurrency), Version: j.Version, Resume: j.Resume,
 		BudgetBytes: j.Controls.MemoryBytes,

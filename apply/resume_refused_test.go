@@ -54,6 +54,7 @@ func TestResumeRejectsChangedJob(t *testing.T) {
 		return Job{
 			Inputs:      map[string]Input{"a": File(at("a.tif")), "b": File(at("b.tif"))},
 			Expressions: map[string]string{"x": "a[1] + b[2]", "y": "a[2]"},
+			Tables:      map[string]string{"unused.csv": "1 2"},
 			Outputs: map[string]Output{"x": {Path: at("x.tif"), TileSize: 64, Overviews: []int{2}},
 				"y": {Path: at("y.tif"), TileSize: 64}},
 			Controls: Controls{WindowWidth: 64, WindowHeight: 64}, Version: "one",
@@ -113,6 +114,8 @@ func TestResumeRejectsChangedJob(t *testing.T) {
 			"the grid's size was 200 x 150 and is 100 x 100"},
 		"box elsewhere": {func(j *Job) { j.Controls.Window = &block.Window{Col: 20, Width: 180, Height: 150} },
 			"the grid's transform was "},
+		"table": {func(j *Job) { j.Tables = map[string]string{"unused.csv": "1 3"} },
+			"the contents of the table unused.csv differ"},
 		"times": {input(func(in *Input) { in.Times = []time.Time{later} }),
 			"input a: its time was none and is " + later.UTC().Format(time.RFC3339)},
 		"masks": {func(j *Job) { j.Controls.NoMask = true },

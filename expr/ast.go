@@ -22,6 +22,7 @@ const (
 	astCall    // text; args
 	astIndex   // args: value, index
 	astBands   // args
+	astFile    // text: the name of a file
 	astTimes   // the word times, the second argument of trend and the like
 )
 
@@ -41,6 +42,7 @@ type Expr struct {
 	definitions []definition
 	root        *ast
 	names       []string
+	tables      []string
 }
 
 // definition is a named intermediate result: name = value.
@@ -55,6 +57,9 @@ func (e *Expr) String() string { return e.text }
 
 // Names returns the names of the inputs that the expression uses, in order of first appearance.
 func (e *Expr) Names() []string { return append([]string(nil), e.names...) }
+
+// Tables returns the names of the files that the expression reads tables from, for Options.Tables.
+func (e *Expr) Tables() []string { return append([]string(nil), e.tables...) }
 
 // CheckName returns an error if an input cannot have this name in expressions.
 func CheckName(name string) error {

@@ -69,6 +69,8 @@ type Options struct {
 	// Width and Height are the size of the raster, which the coordinates col and row stay below. 0
 	// means unknown, up to 2^31.
 	Width, Height int
+	// Tables are the contents of the files that Expr.Tables names.
+	Tables map[string]string
 }
 
 // Ref identifies a band that a program reads.
@@ -91,6 +93,7 @@ type compiler struct {
 
 	width, height int
 	placed        bool // the expression uses coordinates
+	tables        map[string]string
 }
 
 // Compile checks e against its inputs and returns the program that computes it. Inputs that the
@@ -101,7 +104,7 @@ func Compile(e *Expr, inputs map[string]Input, opts *Options) (*Program, error) 
 		opts = &Options{}
 	}
 	c := &compiler{graph: newGraph(), text: e.text, inputs: inputs, noMask: opts.NoMask, index: map[Ref]int{},
-		defined: map[string]value{}, width: opts.Width, height: opts.Height}
+		defined: map[string]value{}, width: opts.Width, height: opts.Height, tables: opts.Tables}
 	for _, d := range e.definitions {
 		if _, ok := inputs[d.name]; ok {
 			return nil, c.fail(d.pos, "%s cannot be defined: it is the name of an input", d.name)
@@ -149,6 +152,8 @@ func (c *compiler) compile(n *ast) (value, error) {
 		return c.pick(n)
 	case astBands:
 		return c.stack(n)
+	case astFile:
+		return value{}, c.fail(n.pos, "a file can only be the table of recode: write recode(a, @table.csv)")
 	case astCall:
 		return c.call(n)
 	case astIn:

@@ -20,7 +20,7 @@ var functions = functionTable(map[string]map[string]op{
 		"clip(a, low, high)": opNone, "float32(a)": opNone, "float64(a)": opNone},
 	"bits":    {"bits(a, low, high)": opNone, "bit(a, n)": opNone},
 	"choice":  {"where(c, a, b)": opNone},
-	"classes": {"classify(a, [breaks])": opNone, "recode(a, [values], [new values], otherwise)": opNone},
+	"classes": {"classify(a, [breaks])": opNone, "recode(a, [values], [new values], otherwise) or recode(a, @FILE, otherwise)": opNone},
 	"nodata":  {"isnodata(a)": opNone, "fill(a, number)": opNone},
 	"list": {"min(a, b, ...) or min(list)": opRedMin, "max(a, b, ...) or max(list)": opRedMax,
 		"mean(list)": opRedMean, "median(list)": opRedMedian, "std(list)": opRedStd, "var(list)": opRedVar,
@@ -31,8 +31,9 @@ var functions = functionTable(map[string]map[string]op{
 		"pick(list, i)": opNone, "coalesce(a, b, ...) or coalesce(list)": opNone},
 })
 
-// omissible is how many of the last arguments of a function can be left out.
-var omissible = map[string]int{"recode": 1, "trend": 1, "intercept": 1, "r2": 1}
+// omissible is how many of the last arguments of a function can be left out. The short form of
+// recode has two arguments.
+var omissible = map[string]int{"recode": -1, "trend": 1, "intercept": 1, "r2": 1}
 
 // lineFunctions are the functions whose second argument can be the word times.
 var lineFunctions = map[string]bool{"trend": true, "intercept": true, "r2": true}

@@ -72,6 +72,10 @@ const (
 	opPick    // mask, a, b: a where the mask is valid, else b
 	opInvalid // bool: where a mask is invalid
 
+	opTableRow   // number of the row of table ref, 0 for none
+	opTableValue // new value of a row
+	opTableMask  // invalid where this is nodata
+
 	// Functions over a list, from opRedMin to opRedCount.
 	opRedMin // values, then masks
 	opRedMax
@@ -121,7 +125,7 @@ type node struct {
 	reg  regKind
 	args []int
 	k    float64 // value of a constant, exponent of opPowInt, fraction of opRedQuantile
-	ref  int     // of loads; number of the coordinate of opPlace, of the positions of opRedTrend and the like
+	ref  int     // of loads; number of a coordinate, of a table, of the positions of a line
 }
 
 // graph builds nodes. Equal operations share one node.
@@ -129,6 +133,9 @@ type graph struct {
 	nodes []node
 	index map[nodeKey]int
 	sets  map[int][]int // the operands of a conjunction of masks
+
+	lookups     []*table // of recode
+	lookupIndex map[string]int
 
 	lines     []linePositions // of trend and the like
 	lineIndex map[string]int
@@ -143,7 +150,7 @@ type nodeKey struct {
 }
 
 func newGraph() *graph {
-	g := &graph{index: map[nodeKey]int{}, sets: map[int][]int{}}
+	g := &graph{index: map[nodeKey]int{}, sets: map[int][]int{}, lookupIndex: map[string]int{}}
 	g.nodes = append(g.nodes, node{op: opNone, reg: regMask})
 	return g
 }

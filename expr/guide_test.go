@@ -13,6 +13,7 @@ import (
 
 // The examples of the guide are blocks of lines:
 //
+//	file has line [/ line]
 //	name: [list of] type [nodata v] [at times] = pixels [| pixels of the next band or file]
 //	expression  gives type [nodata v]: pixels [| pixels of the next band], - for an invalid one
 //	expression  is refused: part of the message
@@ -24,19 +25,21 @@ func TestGuideExamples(t *testing.T) {
 	examples := 0
 	for _, block := range strings.Split(string(data), "```expr\n")[1:] {
 		block, _, _ = strings.Cut(block, "```")
-		inputs, pixels := map[string]Input{}, map[Ref]*ndarray.Array{}
+		inputs, pixels, tables := map[string]Input{}, map[Ref]*ndarray.Array{}, map[string]string{}
 		for _, line := range strings.Split(strings.TrimSpace(block), "\n") {
 			if text, want, ok := strings.Cut(line, " gives "); ok {
 				examples++
-				if err := example(strings.TrimSpace(text), want, inputs, pixels); err != nil {
+				if err := example(strings.TrimSpace(text), want, inputs, pixels, tables); err != nil {
 					t.Errorf("%s: %v", line, err)
 				}
 			} else if text, want, ok := strings.Cut(line, " is refused: "); ok {
 				examples++
 				if _, err := compileText(strings.TrimSpace(text), inputs,
-					nil); err == nil || !strings.Contains(err.Error(), want) {
+					&Options{Tables: tables}); err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("%s: %v", line, err)
 				}
+			} else if name, lines, ok := strings.Cut(line, " has "); ok {
+				tables[name] = strings.ReplaceAll(lines, " / ", "\n")
 			} else if err := input(line, inputs, pixels); err != nil {
 				t.Fatalf("%s: %v", line, err)
 			}
@@ -119,12 +122,13 @@ func put(d ndarray.DType, b []byte, s ndarray.Scalar) {
 	}
 }
 
-func example(text, want string, inputs map[string]Input, pixels map[Ref]*ndarray.Array) error {
+func example(text, want string, inputs map[string]Input, pixels map[Ref]*ndarray.Array,
+	tables map[string]string) error {
 	n := 0
 	for _, a := range pixels {
 		n = a.Len()
 	}
-	p, err := compileText(text, inputs, &Options{Width: n, Height: 1})
+	p, err := compileText(text, inputs, &Options{Width: n, Height: 1, Tables: tables})
 	if err != nil {
 		return err
 	}

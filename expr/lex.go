@@ -15,7 +15,8 @@ const (
 	tokInt
 	tokDecimal
 	tokName
-	tokOp // operators, brackets and the words and, or, not, in
+	tokFile // text is the name
+	tokOp   // operators, brackets and the words and, or, not, in
 )
 
 type token struct {
@@ -84,6 +85,9 @@ func (l *lexer) next() (token, error) {
 		}
 		return t, nil
 	}
+	if c == '@' {
+		return l.file()
+	}
 	if c == '.' && l.pos > 0 {
 		return token{}, l.fail(l.pos, "%s", attribute(lastName(l.text[:l.pos]), firstName(rest[1:])))
 	}
@@ -107,6 +111,28 @@ func (l *lexer) next() (token, error) {
 		return token{}, l.fail(l.pos, "invalid byte 0x%02x", c)
 	}
 	return token{}, l.fail(l.pos, "unexpected character %q", r)
+}
+
+// file reads the name of a file behind @: up to a blank, comma, bracket or semicolon, or in quotes.
+func (l *lexer) file() (token, error) {
+	start, rest := l.pos, l.text[l.pos+1:]
+	if strings.HasPrefix(rest, "\"") {
+		name, _, ok := strings.Cut(rest[1:], "\"")
+		if !ok {
+			return token{}, l.fail(start, "the name of the file has no closing quote")
+		}
+		l.pos += 1 + len(name) + 2
+		return token{kind: tokFile, pos: start, text: name}, nil
+	}
+	n := strings.IndexAny(rest, " \t\r\n,()[];")
+	if n < 0 {
+		n = len(rest)
+	}
+	if n == 0 {
+		return token{}, l.fail(start, "the name of a file is missing after @")
+	}
+	l.pos += 1 + n
+	return token{kind: tokFile, pos: start, text: rest[:n]}, nil
 }
 
 // skip moves past blanks, and past comments, which reach from # to the end of the line.

@@ -225,6 +225,12 @@ func constantBranches(vs []val) bool {
 
 // classes compiles classify and recode, which take numbers in brackets.
 func (c *compiler) classes(n *ast) (value, error) {
+	if n.text == "recode" && n.args[1].kind == astFile {
+		return c.recodeTable(n)
+	}
+	if n.text == "recode" && len(n.args) < 3 {
+		return value{}, c.fail(n.pos, "recode has 2 arguments: write %s", functions[n.text].usage)
+	}
 	args := []value{{}}
 	var err error
 	if args[0], err = c.compile(n.args[0]); err != nil {

@@ -225,6 +225,9 @@ func (b *builder) emit(at, id int) {
 		band := &b.p.bandOf[in.ref]
 		in.run = loaders[band.Type](band, n.reg)
 	}
+	if n.op >= opTableRow && n.op <= opTableMask {
+		in.run = tableKernel(n.op, n.reg, src, b.lookups[n.ref])
+	}
 	if n.op == opPlace {
 		in.run = placeKernel(n.ref, n.reg)
 	}

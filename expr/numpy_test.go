@@ -24,6 +24,7 @@ type numpyCase struct {
 	Inputs map[string]numpyInput `json:"inputs"`
 	NoMask bool                  `json:"nomask"`
 	Opts   numpyOpts             `json:"opts"`
+	Tables map[string]string     `json:"tables"`
 	Place  [4]int                `json:"place"` // column and row of the first pixel, width and height of the raster
 	near   bool                  // the root is a transcendental function: allow 2 units in the last place
 }
@@ -159,7 +160,7 @@ func (c *numpyCase) check(want numpyResult) error {
 		return err
 	}
 	opts := &Options{Scale: c.Opts.Scale, Offset: c.Opts.Offset, Nodata: c.Opts.Nodata, NoMask: c.NoMask,
-		Width: c.Place[2], Height: c.Place[3]}
+		Width: c.Place[2], Height: c.Place[3], Tables: c.Tables}
 	if c.Opts.Type != "" {
 		opts.Type, _ = ndarray.ParseDType(c.Opts.Type)
 	}
@@ -353,6 +354,7 @@ func (g *generator) oneCase() numpyCase {
 		g.defined = false
 	}
 	c.Place = [4]int{g.IntN(100), g.IntN(5000), 107 + g.IntN(2)*1e5, 5100 + g.IntN(2)*1e8}
+	c.Tables = map[string]string{"v": g.table(2), "r": g.table(3)}
 	c.NoMask = g.IntN(12) == 0
 	if g.IntN(4) == 0 {
 		c.Opts.Type = []string{"uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16",
@@ -491,7 +493,7 @@ func (g *generator) number(depth, need int) string {
 		return g.leaf(need)
 	}
 	n := func(need int) string { return g.number(depth-1, need) }
-	switch k := g.IntN(34); k {
+	switch k := g.IntN(35); k {
 	case 0, 1, 2:
 		return g.wrap(n(6)+[]string{" + ", "-", " - "}[k]+n(7), 6, need)
 	case 3, 4, 5, 6:
@@ -549,12 +551,55 @@ func (g *generator) number(depth, need int) string {
 	case 28, 29:
 		list := g.list(n)
 		return g.reducer() + "(" + list + ")" + g.first(list)
+	case 32:
+		text := "recode(" + n(0) + []string{", @v", ", @r"}[g.IntN(2)]
+		if g.IntN(2) == 0 {
+			text += ", " + g.branch(depth-1, 0)
+		}
+		return text + ")"
 	case 30, 31:
 		list := g.list(n)
 		second := []string{"", ", times", ", times", ", [0, 1]", ", [-1, 2.5, 2]"}[g.IntN(5)]
 		return []string{"trend", "intercept", "r2"}[g.IntN(3)] + "(" + list + second + ")" + g.first(list)
 	}
 	return g.leaf(need)
+}
+
+// table generates the text of a table of recode.
+func (g *generator) table(columns int) string {
+	separator := []string{",", ";", " ", " ; "}[g.IntN(4)]
+	var lines []string
+	if g.IntN(2) == 0 {
+		lines = append(lines, "value"+separator+"new", "", "# none")
+	}
+	keys := []string{"-inf", "-7.5", "0", "0.1", "1", "2", "3.5", "7", "120", "255", "70000", "inf"}
+	from := 0
+	for from < len(keys)-1 {
+		from += g.IntN(3)
+		to := min(from+g.IntN(3), len(keys)-1)
+		if from >= len(keys)-1 {
+			break
+		}
+		row := keys[from]
+		if from++; columns == 3 {
+			row += separator + keys[to]
+			if from = to; to < from || row == keys[to]+separator+keys[to] {
+				from++
+			}
+		}
+		lines = append(lines, row+separator+[]string{"5", "-3", "0.25", "nodata", "300", "1e2"}[g.IntN(6)])
+	}
+	if len(lines) == 0 || len(lines) == 3 {
+		lines = append(lines, strings.Repeat("4"+separator, columns)[:(columns-1)*(1+len(separator))]+"8")
+	}
+	if g.IntN(2) == 0 {
+		g.Shuffle(len(lines), func(i, j int) {
+			if i > 2 && j > 2 {
+				lines[i], lines[j] = lines[j], lines[i]
+			}
+		})
+	}
+	return strings.Join(lines, "\n")
 }
 
 // list generates a list, or bands that a function can reduce.

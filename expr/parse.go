@@ -43,10 +43,11 @@ var strength = map[string]int{
 
 type parser struct {
 	lexer
-	tok   token
-	depth int
-	names []string
-	seen  map[string]bool
+	tok    token
+	depth  int
+	names  []string
+	tables []string
+	seen   map[string]bool
 
 	definitions []definition
 	defined     map[string]bool
@@ -71,7 +72,8 @@ func Parse(text string) (*Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Expr{text: text, definitions: p.definitions, root: root, names: p.names}, nil
+	return &Expr{text: text, definitions: p.definitions, root: root, names: p.names,
+		tables: p.tables}, nil
 }
 
 // statements parses definitions and the value that ends them: v = a * 2; v + 1
@@ -350,6 +352,11 @@ func (p *parser) primary() (*ast, error) {
 			kind = astDecimal
 		}
 		return &ast{kind: kind, pos: t.pos, num: t.num}, p.advance()
+	case t.kind == tokFile:
+		if !slices.Contains(p.tables, t.text) {
+			p.tables = append(p.tables, t.text)
+		}
+		return &ast{kind: astFile, pos: t.pos, text: t.text}, p.advance()
 	case t.kind == tokName:
 		if err := p.advance(); err != nil {
 			return nil, err

@@ -29,7 +29,9 @@ func (f *applyFlags) job(ctx context.Context, in *stores.Stores) (_ *apply.Job, 
 	outputs, err2 := f.outputFlags.addTo(job)
 	expressions := f.addExpressions(ctx, job, outputs)
 	errs = append(errs, err, err1, err2, expressions)
-	partial = partial || !inputs || !vectors || !outputs || expressions != nil
+	tables := addTables(ctx, job)
+	errs = append(errs, tables)
+	partial = partial || tables != nil || !inputs || !vectors || !outputs || expressions != nil
 	if vectors {
 		errs = append(errs, f.vectors.setOptions(job))
 	}

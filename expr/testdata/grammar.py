@@ -7,7 +7,7 @@ class Refused(Exception):
     """The expression cannot be compiled."""
 
 
-TOKEN = re.compile(r"(?:\s|#[^\n]*\n)*(?:(0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|([A-Za-z_]\w*)|(\*\*|<<|>>|<=|>=|==|!=|[-+*/%<>()\[\],?:&|~=;]))")
+TOKEN = re.compile(r"(?:\s|#[^\n]*\n)*(?:(0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|([A-Za-z_]\w*|@[^\s,()\[\];]+)|(\*\*|<<|>>|<=|>=|==|!=|[-+*/%<>()\[\],?:&|~=;]))")
 
 
 def tokens(text):
@@ -175,6 +175,8 @@ class Parser:
             return ("place", t)
         if t == "nodata":
             return ("nodata",)
+        if t[:1] == "@":
+            return ("file", t[1:])
         if self.peek() == "(":
             self.take()
             return (t,) + tuple(self.args(")"))

@@ -108,6 +108,7 @@ class Env:
         self.memo = {}
         self.named = {}
         self.at = case["place"]
+        self.tables = case.get("tables", {})
 
     # -- inputs
 
@@ -244,6 +245,10 @@ class Env:
             return ("bands", [V("nodata")])
         if op == "name":
             return self.named[e[1]] if e[1] in self.named else self.name(e[1])
+        if op == "recode" and e[2][0] == "file":
+            other = self.eval(e[3]) if len(e) > 3 else ("bands", [V("nodata")])
+            rows = self.table(self.tables[e[2][1]])
+            return self.spread(lambda v, o: self.recode_table(v, rows, o), self.eval(e[1]), other)
         if op in ("in", "classify", "recode"):
             return self.classes(op, e[1:])
         if op == "index":
@@ -581,6 +586,45 @@ class Env:
             return r
 
         return self.spread(one, a)
+
+    def table(self, text):
+        """The rows of a table of recode: low, high and new value."""
+        rows = []
+        for line in text.split("\n"):
+            line = line.split("#")[0].replace(";", " ").replace(",", " ").split()
+            if not line or line[0][0].isalpha() and line[0] != "inf":
+                continue
+            new = line[-1]
+            if new == "nodata":
+                new = V("nodata")
+            elif "." in new or "e" in new:
+                new = V("float", float(new), const=True)
+            else:
+                new = self.whole(int(new))
+            rows.append((float(line[0]), float(line[-2]), new))
+        if len({r[:2] for r in rows}) < len(rows):
+            raise Refused("twice")
+        for r in rows:
+            if any(s is not r and (s[0] == r[0] or r[0] < s[0] < r[1]) for s in rows):
+                raise Refused("overlap")
+        return rows
+
+    def recode_table(self, a, rows, other):
+        no_nodata(a)
+        x = number(a)
+        kind = F32.type if x.kind == "float" and x.narrow() and not x.const else F64.type
+        if x.kind == "float" and x.const:
+            kind = x.strong.type if x.strong else F64.type
+        data = array(x, F64, self.n)
+        starts = [float(kind(r[0])) for r in rows]
+        tests = []
+        for r, start in zip(rows, starts):
+            yes = (start <= data) & (data <= float(kind(r[1])))
+            for r2, later in zip(rows, starts):
+                if r2[0] > r[0]:
+                    yes &= ~(data >= later)  # the value belongs to the later range
+            tests.append(V("bool", yes, np.ones(self.n, bool), maybe=False))
+        return self.cases(x, tests, [r[2] for r in rows], other)
 
     def recode(self, a, keys, values, other):
         no_nodata(a)

@@ -14,8 +14,8 @@ import (
 // are still open.
 func NewSpec(values *jobspec.Job, p *plan.Plan, in *resolve.Inputs, outs []*output.Output) (_ *jobspec.Spec,
 	err error) {
-	s := &jobspec.Spec{Expressions: values.Expressions, Variables: values.Variables, Function: values.Function.Name,
-		Emits: values.Function.Emits != nil, Merges: values.Function.Merges,
+	s := &jobspec.Spec{Expressions: values.Expressions, Tables: values.Tables, Variables: values.Variables,
+		Function: values.Function.Name, Emits: values.Function.Emits != nil, Merges: values.Function.Merges,
 		MergesWorkers: values.Function.MergesWorkers, BigEndian: jobspec.BigEndian,
 		Outputs: map[string]jobspec.OutputSpec{}, Controls: values.Controls, Grid: p.Grid, Blocks: p.Blocks,
 		Reads: p.WorkersRead, CacheBytes: p.CacheBytes / int64(max(1, p.Shares)), GDALBytes: p.GDALBytes,

@@ -97,6 +97,11 @@ func Diff(was, now *Description) []string {
 		variable := property[Description]{"the variable " + name, func(d *Description) string { return quote(d.Variables[name]) }}
 		clauses = append(clauses, diff("", []property[Description]{variable}, was, now)...)
 	}
+	for _, name := range slices.Sorted(maps.Keys(now.Tables)) {
+		if old, ok := was.Tables[name]; ok && old != now.Tables[name] {
+			clauses = append(clauses, fmt.Sprintf("the contents of the table %s differ", name))
+		}
+	}
 	clauses = append(clauses, diffInputs(was.Inputs, now.Inputs)...)
 	return append(clauses, diff("output "+now.Output+": ", outputProperties, was, now)...)
 }

@@ -188,6 +188,7 @@ type Job struct {
 	Vectors     map[string]Vector
 	Outputs     map[string]Output
 	Expressions map[string]string // nil for a function
+	Tables      map[string]string // of expressions, by name
 	Variables   map[string]string // expressions by name whose pixels the function gets
 	Function    Function
 	Controls    Controls

@@ -16,6 +16,7 @@ type Description struct {
 	Params
 	Outputs     []string          `json:"outputs"` // names of all outputs of the run
 	Expressions map[string]string `json:"expressions,omitempty"`
+	Tables      map[string]string `json:"tables,omitempty"` // SHA-256 by name
 	Variables   map[string]string `json:"variables,omitempty"`
 
 	Output      string    `json:"output"` // name of the output that the spool belongs to

@@ -17,6 +17,7 @@ import (
 type Spec struct {
 	Expressions map[string]string `json:"expressions,omitempty"`
 	Variables   map[string]string `json:"variables,omitempty"`
+	Tables      map[string]string `json:"tables,omitempty"` // of expressions, by name
 	Function    string            `json:"function,omitempty"`
 	Params      []byte            `json:"params,omitempty"`
 	Emits       bool              `json:"emits,omitempty"`

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,6 +38,12 @@ func (p *Plan) Describe(job *resolve.Job, o *output.Output, t ndarray.DType, ban
 		Overlap: p.Blocks.Overlap, Margin: c.Margin.String(), NoMask: c.NoMask, Unscale: c.Unscale,
 		Collision: c.NodataCollision,
 		BigEndian: jobspec.BigEndian}
+	for name, text := range values.Tables {
+		if d.Tables == nil {
+			d.Tables = map[string]string{}
+		}
+		d.Tables[name] = fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
+	}
 	if f := &values.Function; f.Name != "" {
 		d.Function = f.Name
 		if f.ParamsCodec != nil {

@@ -85,7 +85,7 @@ func newProgram(label string, p *expr.Program, in *Inputs, carried *File) *Progr
 // exprOptions returns the compiler's options for an output.
 func exprOptions(job *jobspec.Job, o *output.Output, grid raster.Grid) *expr.Options {
 	return &expr.Options{Type: o.Spec.Type, Scale: o.Spec.Scale, Offset: o.Spec.Offset, Nodata: o.Spec.Nodata,
-		NoMask: job.Controls.NoMask, Width: grid.Width, Height: grid.Height}
+		NoMask: job.Controls.NoMask, Tables: job.Tables, Width: grid.Width, Height: grid.Height}
 }
 
 // carryAlpha compiles an expression again if one of its results is the alpha band of a file. That

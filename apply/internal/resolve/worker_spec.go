@@ -40,8 +40,8 @@ func (in *Inputs) Specs(reads, unscale bool) (list []jobspec.InputSpec, err erro
 // Restore fails.
 func Restore(ctx context.Context, s *jobspec.Spec, function jobspec.Function, open Opener,
 	closeStore func() error) (_ *Job, err error) {
-	values := &jobspec.Job{Expressions: s.Expressions, Variables: s.Variables, Controls: s.Controls, Function: function,
-		Outputs: map[string]jobspec.Output{}}
+	values := &jobspec.Job{Expressions: s.Expressions, Tables: s.Tables, Variables: s.Variables,
+		Controls: s.Controls, Function: function, Outputs: map[string]jobspec.Output{}}
 	for name, out := range s.Outputs {
 		values.Outputs[name] = out.Spec
 	}
