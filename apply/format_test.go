@@ -395,6 +395,9 @@ func TestResumeFormatAfterKill(t *testing.T) {
 	}{{"block", 7, false}, {"apply.laying", 1, true}, {"apply.laying", 2, true}, {"apply.laid", 1, true},
 		{"apply.laid", 2, true}, {"apply.laid-out", 1, true}} {
 		t.Run(fmt.Sprint(at.point, at.pass), func(t *testing.T) {
+			if testing.Short() && at.all && at.pass == 2 {
+				t.Skip("-short: like the first pass")
+			}
 			dir := t.TempDir()
 			old := filepath.Join(dir, "a.png")
 			if err := os.WriteFile(old, []byte("old"), 0o600); err != nil {

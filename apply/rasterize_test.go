@@ -301,6 +301,9 @@ func TestResumeRasterizeAfterKill(t *testing.T) {
 	}{{"apply.rasterise", 1}, {"apply.rasterised", 1}, {"apply.rasterised", 2}, {"apply.record", 9},
 		{"apply.laid-out", 1}} {
 		for _, after := range []string{"rerun", "resumed", "discarded"} {
+			if testing.Short() && after != "resumed" && at.pass != 1 {
+				continue
+			}
 			dir := t.TempDir()
 			if killed, output, err := proctest.New("vector output", vectors, dir, "false").KillAt(at.point,
 				at.pass).Start(t).Wait(); !killed {

@@ -2,7 +2,6 @@
 package pytest
 
 import (
-	"bytes"
 	"encoding/json"
 	"os/exec"
 	"strings"
@@ -43,24 +42,26 @@ func Python(t testing.TB, modules ...string) string {
 
 // Run runs a script that reads one JSON value, in, from standard input (with json.load(sys.stdin))
 // and prints one to standard output, which goes to out; out may be nil. NaN and infinities are not
-// JSON: scripts give them as text. The test ends when the script fails.
+// JSON: scripts give them as text. The test ends when the script fails. Each script has a process
+// of its own, forked from one that has imported the modules.
 func Run(t testing.TB, modules []string, script string, in, out any) {
 	t.Helper()
 	text, err := json.Marshal(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(Python(t, modules...), "-c", script)
-	var stderr bytes.Buffer
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(text), &stderr
-	result, err := cmd.Output()
+	s, err := serverOf(Python(t, modules...))
 	if err != nil {
-		t.Fatalf("python: %v\n%s", err, stderr.Bytes())
+		t.Fatal(err)
+	}
+	result, stderr, err := s.run(modules, script, text)
+	if err != nil {
+		t.Fatalf("python: %v\n%s", err, stderr)
 	}
 	if out == nil {
 		return
 	}
 	if err := json.Unmarshal(result, out); err != nil {
-		t.Fatalf("python printed no JSON (%v):\n%s%s", err, result, stderr.Bytes())
+		t.Fatalf("python printed no JSON (%v):\n%s%s", err, result, stderr)
 	}
 }
