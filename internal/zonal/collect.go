@@ -27,9 +27,10 @@ type Collector struct {
 	sumWide        wide
 	squaresWide    wide
 	sum32          float32Sum
+	counting       bool
 	counts         []uint32 // of values of up to 16 bits and weight 1, by key - countsFrom
 	countsFrom     uint64
-	keys           []uint64 // other values of weight 1
+	keys, spare    []uint64 // other values of weight 1
 	entries        []entry  // values of other weights
 	run            []byte
 }
@@ -107,6 +108,14 @@ func (r *rows[T]) at(row, col, n int) []T {
 }
 
 func collect[T ndarray.Real](c *Collector, m *Mask, values rows[T], valid rows[uint8]) {
+	if c.counts != nil {
+		pixels := 0
+		for _, r := range m.Runs {
+			pixels += r.Len
+		}
+		// Sorting few values takes less time than looking at all counters.
+		c.counting = pixels >= len(c.counts)/16
+	}
 	for _, r := range m.Runs {
 		v := values.at(r.Row, r.Col, r.Len)
 		if valid.data == nil {
@@ -166,14 +175,12 @@ func collectRow[T ndarray.Real](c *Collector, row []T) {
 			c.extend(keyOf(lo), keyOf(hi))
 		}
 		switch {
-		case c.counts != nil:
+		case c.counting:
 			for _, v := range row {
 				c.counts[int64(v)-int64(c.countsFrom^1<<63)]++
 			}
 		case s.values:
-			for _, v := range row {
-				c.keys = append(c.keys, keyOf(v))
-			}
+			c.keys = appendKeys(c.keys, row)
 		}
 	}
 }
@@ -253,9 +260,7 @@ func collectFloats[T float32 | float64](c *Collector, row []T) {
 				sumFloats(c, finite)
 			}
 			if s.squares {
-				for _, v := range finite {
-					c.squaresWide.addSquare(float64(v), One)
-				}
+				squareFloats(c, finite)
 			}
 			if s.extremes {
 				lo, hi := finite[0], finite[0]
@@ -270,9 +275,7 @@ func collectFloats[T float32 | float64](c *Collector, row []T) {
 				c.extend(keyOf(lo), keyOf(hi))
 			}
 			if s.values {
-				for _, v := range finite {
-					c.keys = append(c.keys, keyOf(v))
-				}
+				c.keys = appendKeys(c.keys, finite)
 			}
 		}
 		row = row[n:]
@@ -312,9 +315,21 @@ func sumFloats[T float32 | float64](c *Collector, row []T) {
 			c.sum32.add(part)
 		}
 	case []float64:
+		for part := range slices.Chunk(r, maxRow) {
+			c.sumWide.addFloats(part)
+		}
+	}
+}
+
+func squareFloats[T float32 | float64](c *Collector, row []T) {
+	switch r := any(row).(type) {
+	case []float32:
+		for part := range slices.Chunk(r, maxRow) {
+			c.squaresWide.addSquares32(part)
+		}
+	case []float64:
 		for _, v := range r {
-			m, exp, negative := split(v)
-			c.sumWide.add(0, m, exp, negative)
+			c.squaresWide.addSquare(v, One)
 		}
 	}
 }
@@ -436,13 +451,15 @@ func (c *Collector) encodeValues() []byte {
 		c.run = appendEntry(c.run, entry{key, One, n}, last)
 		last = key
 	}
-	for v, n := range c.counts {
-		if n > 0 {
-			put(c.countsFrom+uint64(v), uint64(n))
-			c.counts[v] = 0
+	if c.counting {
+		for v, n := range c.counts {
+			if n > 0 {
+				put(c.countsFrom+uint64(v), uint64(n))
+				c.counts[v] = 0
+			}
 		}
 	}
-	slices.Sort(c.keys)
+	c.keys, c.spare = sortKeys(c.keys, c.spare)
 	for j := 0; j < len(c.keys); {
 		k := j + 1
 		for k < len(c.keys) && c.keys[k] == c.keys[j] {

@@ -1,6 +1,7 @@
 package zonal
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -15,7 +16,7 @@ const unit = 1 << 60
 type stripState struct {
 	col, width int
 	cuts       []float64
-	pieces     []piece
+	pieces     []piece // edges that reach the strip
 	inside     []bool  // per part: the even-odd rule's state
 	area       []int64 // of each column that an edge crosses
 	cover      []int64 // change of the height covered, from this column on
@@ -27,52 +28,92 @@ type piece struct {
 	top, bot float64 // x
 }
 
-// row computes the shares of row y in columns [col, col+width) from the edges that reach it.
+// row computes the shares of row y in columns [col, col+width) from the edges that reach it. area
+// and cover are 0 up to their capacity.
 func (s *stripState) row(all []edge, edges []int32, y, col, width, parts int) {
 	s.col, s.width = col, width
-	s.area = append(s.area[:0], make([]int64, width)...)
-	s.cover = append(s.cover[:0], make([]int64, width+1)...)
-	s.inside = append(s.inside[:0], make([]bool, parts)...)
+	if cap(s.area) < width {
+		s.area, s.cover = make([]int64, width), make([]int64, width)
+	}
+	s.area, s.cover = s.area[:width], s.cover[:width]
+	if len(s.inside) < parts {
+		s.inside = make([]bool, parts)
+	}
 	top, bottom := float64(y), float64(y+1)
 	s.cuts = s.cuts[:0]
 	for _, i := range edges {
 		e := &all[i]
 		if a, b := max(e.y0, top), min(e.y1, bottom); a < b {
-			s.cuts = append(s.cuts, a, b)
+			s.cut(a)
+			s.cut(b)
 		}
 	}
-	slices.Sort(s.cuts)
-	s.cuts = slices.Compact(s.cuts)
+	if len(s.cuts) > smallRow {
+		slices.Sort(s.cuts)
+		s.cuts = slices.Compact(s.cuts)
+	}
 	for i := 0; i+1 < len(s.cuts); i++ {
-		s.between(all, edges, top, s.cuts[i], s.cuts[i+1])
+		a, b := s.cuts[i], s.cuts[i+1]
+		s.active(all, edges, a, b)
+		s.sort()
+		if end := s.crossing(a, b); end < b {
+			s.crossed(all, edges, top, a, b, end)
+			continue
+		}
+		s.add(height(b, top) - height(a, top))
 	}
 }
 
-// between adds the strip from a to b, in which no edge begins or ends.
-func (s *stripState) between(all []edge, edges []int32, origin, a, b float64) {
-	for a < b {
-		end := b
-		s.order(all, edges, a, end)
-		// The strip ends at the first crossing, again and again until none is left: between two
-		// crossings that differ by less than the precision of y, order does not matter.
-		for {
-			cut := s.crossing(a, end)
-			if cut >= end {
+// smallRow is the number of cuts up to which they are kept in order one by one.
+const smallRow = 32
+
+// cut adds a cut at y.
+func (s *stripState) cut(y float64) {
+	n := len(s.cuts)
+	if n > smallRow {
+		s.cuts = append(s.cuts, y)
+		return
+	}
+	i := n
+	for i > 0 && s.cuts[i-1] > y {
+		i--
+	}
+	if i > 0 && s.cuts[i-1] == y {
+		return
+	}
+	s.cuts = append(s.cuts, y)
+	copy(s.cuts[i+1:], s.cuts[i:n])
+	s.cuts[i] = y
+}
+
+// crossed adds the strip from a to b, in which edges cross, the first of them at end.
+func (s *stripState) crossed(all []edge, edges []int32, origin, a, b, end float64) {
+	for {
+		// A part of the strip ends at the first crossing, again and again until none is left: between
+		// two crossings that differ by less than the precision of y, order does not matter.
+		for cut := end; ; {
+			s.active(all, edges, a, cut)
+			s.sort()
+			next := s.crossing(a, cut)
+			if next >= cut {
+				end = cut
 				break
 			}
-			end = cut
-			s.order(all, edges, a, end)
+			cut = next
 		}
 		s.add(height(end, origin) - height(a, origin))
-		a = end
+		if end == b {
+			return
+		}
+		a, end = end, b
 	}
 }
 
 // height returns the distance of y from the top of its row, in units.
 func height(y, top float64) int64 { return int64(math.RoundToEven((y - top) * unit)) }
 
-// order lists the edges that span the strip from a to b, from left to right at its middle.
-func (s *stripState) order(all []edge, edges []int32, a, b float64) {
+// active lists the edges that span the strip from a to b.
+func (s *stripState) active(all []edge, edges []int32, a, b float64) {
 	s.pieces = s.pieces[:0]
 	for _, i := range edges {
 		e := &all[i]
@@ -80,15 +121,23 @@ func (s *stripState) order(all []edge, edges []int32, a, b float64) {
 			s.pieces = append(s.pieces, piece{e, e.xAt(a), e.xAt(b)})
 		}
 	}
-	slices.SortStableFunc(s.pieces, func(p, q piece) int {
-		switch d := (p.top + p.bot) - (q.top + q.bot); {
-		case d < 0:
-			return -1
-		case d > 0:
-			return 1
+}
+
+// sort orders the pieces from left to right at the middle of the strip.
+func (s *stripState) sort() {
+	if len(s.pieces) > smallRow {
+		slices.SortStableFunc(s.pieces, func(p, q piece) int { return cmp.Compare(p.top+p.bot, q.top+q.bot) })
+		return
+	}
+	for i := 1; i < len(s.pieces); i++ {
+		p := s.pieces[i]
+		j := i
+		for j > 0 && s.pieces[j-1].top+s.pieces[j-1].bot > p.top+p.bot {
+			s.pieces[j] = s.pieces[j-1]
+			j--
 		}
-		return 0
-	})
+		s.pieces[j] = p
+	}
 }
 
 // crossing returns the smallest y between a and b where neighbours cross, or b when none do. When
@@ -98,6 +147,9 @@ func (s *stripState) crossing(a, b float64) float64 {
 	for i := 1; i < len(s.pieces); i++ {
 		p, q := &s.pieces[i-1], &s.pieces[i]
 		above, below := p.top-q.top, p.bot-q.bot // at most one is positive
+		if above <= 0 && below <= 0 {
+			continue
+		}
 		tiny := math.Ldexp(max(math.Abs(p.top), math.Abs(p.bot), 1), -50)
 		if above > tiny && below < -tiny || above < -tiny && below > tiny {
 			// A crossing at a or b, but for rounding, leaves the strip as it is.
@@ -132,7 +184,10 @@ func (s *stripState) add(h int64) {
 
 // addRight adds the strip's area on the right of a piece of an edge.
 func (s *stripState) addRight(p *piece, h int64) {
-	lo, hi := min(p.top, p.bot), max(p.top, p.bot)
+	lo, hi := p.top, p.bot
+	if lo > hi {
+		lo, hi = hi, lo
+	}
 	c0, c1 := floor(lo), ceil(hi)
 	for c := max(c0, s.col); c < min(c1, s.col+s.width); c++ {
 		s.area[c-s.col] += int64(math.RoundToEven(rightShare(lo, hi, float64(c)) * float64(h)))
@@ -154,18 +209,33 @@ func rightShare(lo, hi, c float64) float64 {
 	return (left + float64(across*((c+1-a+(c+1-b))/2))) / (hi - lo)
 }
 
-// emit appends the row to the mask and clears it.
+// emit appends the row to the mask and sets area and cover to 0.
 func (s *stripState) emit(m *Mask, row, offset int) {
-	h := int64(0)
-	for c := range s.width {
-		h += s.cover[c]
-		// Rounded to the nearest weight.
-		w := (h + s.area[c] + unit/(2*int64(One))) / (unit / int64(One))
-		switch {
-		case w >= int64(One):
-			m.addRun(row, c+offset, c+offset+1)
-		case w > 0:
+	h, full := int64(0), -1 // full is where whole pixels began
+	for c, area := range s.area {
+		if area|s.cover[c] != 0 {
+			h += s.cover[c]
+			s.area[c], s.cover[c] = 0, 0
+		}
+		w := weightOf(h + area)
+		if w >= int64(One) {
+			if full < 0 {
+				full = c
+			}
+			continue
+		}
+		if full >= 0 {
+			m.addRun(row, full+offset, c+offset)
+			full = -1
+		}
+		if w > 0 {
 			m.Partials = append(m.Partials, Partial{row, c + offset, Weight(w)})
 		}
 	}
+	if full >= 0 {
+		m.addRun(row, full+offset, s.width+offset)
+	}
 }
+
+// weightOf returns the weight closest to an area.
+func weightOf(area int64) int64 { return (area + unit/(2*int64(One))) / (unit / int64(One)) }

@@ -71,7 +71,25 @@ func (p *Polygon) Check() error {
 const limit = 1 << 40
 
 // floor returns the largest integer up to v, within ±limit.
-func floor(v float64) int { return int(math.Floor(min(max(v, -limit), limit))) }
+func floor(v float64) int {
+	if !(v > -limit) {
+		return -limit
+	}
+	i := int(min(v, limit))
+	if float64(i) > v {
+		i--
+	}
+	return i
+}
 
 // ceil returns the smallest integer from v, within ±limit.
-func ceil(v float64) int { return int(math.Ceil(min(max(v, -limit), limit))) }
+func ceil(v float64) int {
+	if !(v > -limit) {
+		return -limit
+	}
+	i := int(min(v, limit))
+	if float64(i) < v && i < limit {
+		i++
+	}
+	return i
+}

@@ -19,6 +19,7 @@ type Rasterizer struct {
 // edge is a side of a ring from its upper to its lower end.
 type edge struct {
 	x0, y0, x1, y1 float64
+	slope          float64 // columns per row
 	part           int32
 	left           bool // horizontal, and goes left in a ring that runs clockwise on the screen
 }
@@ -110,16 +111,16 @@ func (r *Rasterizer) collectRing(xy []float64, part int32, top, bottom float64) 
 		switch {
 		case y0 < top && y1 < top || y0 > bottom && y1 > bottom:
 		case y0 < y1:
-			r.edges = append(r.edges, edge{x0, y0, x1, y1, part, false})
+			r.edges = append(r.edges, edge{x0, y0, x1, y1, (x1 - x0) / (y1 - y0), part, false})
 		case y0 > y1:
-			r.edges = append(r.edges, edge{x1, y1, x0, y0, part, false})
+			r.edges = append(r.edges, edge{x1, y1, x0, y0, (x0 - x1) / (y0 - y1), part, false})
 		case x0 == x1: // touches a pixel, which matters where the whole ring is one point
-			r.edges = append(r.edges, edge{x0, y0, x0, y0, part, false})
+			r.edges = append(r.edges, edge{x0, y0, x0, y0, 0, part, false})
 		default:
 			if !known {
 				known, clockwise = true, doubleArea(xy) > 0
 			}
-			r.edges = append(r.edges, edge{min(x0, x1), y0, max(x0, x1), y1, part, (x0 > x1) == clockwise})
+			r.edges = append(r.edges, edge{min(x0, x1), y0, max(x0, x1), y1, 0, part, (x0 > x1) == clockwise})
 		}
 		x0, y0 = x1, y1
 	}
@@ -143,8 +144,11 @@ func (e *edge) xAt(y float64) float64 {
 	case y >= e.y1:
 		return e.x1
 	}
-	x := float64((y-e.y0)*((e.x1-e.x0)/(e.y1-e.y0))) + e.x0
-	return min(max(x, min(e.x0, e.x1)), max(e.x0, e.x1))
+	x := float64((y-e.y0)*e.slope) + e.x0
+	if e.x0 < e.x1 {
+		return min(max(x, e.x0), e.x1)
+	}
+	return min(max(x, e.x1), e.x0)
 }
 
 // centres appends the spans of columns whose centre a part covers, as GDALdllImageFilledPolygon

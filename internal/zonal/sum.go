@@ -175,11 +175,8 @@ func (w *wide) add(hi, lo uint64, exp int, negative bool) {
 
 // use notes that chunks from a to b have changed by less than 2^32 each.
 func (w *wide) use(a, b int) {
-	if w.hi == 0 {
-		w.lo = a
-	}
-	w.lo, w.hi = min(w.lo, a), max(w.hi, b)
-	if w.adds++; w.adds == 1<<30 {
+	w.extend(a, b)
+	if w.adds++; w.adds >= 1<<30 {
 		w.carry()
 	}
 }
@@ -224,6 +221,65 @@ func split(v float64) (m uint64, exp int, negative bool) {
 		e = 1
 	}
 	return m, e - 1075, b>>63 != 0
+}
+
+// maxRow is the number of values that one call may add.
+const maxRow = 1 << 20
+
+// addFloats adds up to maxRow finite numbers.
+func (w *wide) addFloats(row []float64) {
+	w.reserve(len(row))
+	lo, hi := wideChunks, 0
+	for _, v := range row {
+		m, exp, _ := split(v)
+		sign := int64(math.Float64bits(v)) >> 63
+		i, shift := (exp-wideBase)>>5, uint(exp-wideBase)&31
+		mid := m >> (32 - shift)
+		c := w.chunks[i : i+3 : i+3]
+		c[0] += (int64(m<<shift&math.MaxUint32) ^ sign) - sign
+		c[1] += (int64(mid&math.MaxUint32) ^ sign) - sign
+		c[2] += (int64(mid>>32) ^ sign) - sign
+		lo, hi = min(lo, i), max(hi, i+3)
+	}
+	w.extend(lo, hi)
+}
+
+// addSquares32 adds the squares of up to maxRow finite numbers.
+func (w *wide) addSquares32(row []float32) {
+	w.reserve(len(row))
+	lo, hi := wideChunks, 0
+	for _, v := range row {
+		m, exp, _ := split(float64(v))
+		m >>= 29 // exact, and m * m fits
+		i, shift := (2*exp+58-wideBase)>>5, uint(2*exp+58-wideBase)&31
+		m *= m
+		mid := m >> (32 - shift)
+		c := w.chunks[i : i+3 : i+3]
+		c[0] += int64(m << shift & math.MaxUint32)
+		c[1] += int64(mid & math.MaxUint32)
+		c[2] += int64(mid >> 32)
+		lo, hi = min(lo, i), max(hi, i+3)
+	}
+	w.extend(lo, hi)
+}
+
+// reserve carries if n more numbers could overflow a chunk.
+func (w *wide) reserve(n int) {
+	if w.adds += n; w.adds >= 1<<30 {
+		w.carry()
+		w.adds = n
+	}
+}
+
+// extend notes that chunks from a to b have changed.
+func (w *wide) extend(a, b int) {
+	if a >= b {
+		return
+	}
+	if w.hi == 0 {
+		w.lo = a
+	}
+	w.lo, w.hi = min(w.lo, a), max(w.hi, b)
 }
 
 // addFloat adds v * w * 2^-40 for a finite v.
