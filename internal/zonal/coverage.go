@@ -89,8 +89,8 @@ func (s *stripState) cut(y float64) {
 // crossed adds the strip from a to b, in which edges cross, the first of them at end.
 func (s *stripState) crossed(all []edge, edges []int32, origin, a, b, end float64) {
 	for {
-		// A part of the strip ends at the first crossing, again and again until none is left: between
-		// two crossings that differ by less than the precision of y, order does not matter.
+		// A part of the strip ends at the first crossing, again and again until none is left:
+		// between two crossings that differ by less than the precision of y, order does not matter.
 		for cut := end; ; {
 			s.active(all, edges, a, cut)
 			s.sort()
