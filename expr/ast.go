@@ -24,6 +24,7 @@ const (
 	astBands   // args
 	astFile    // text: the name of a file
 	astTimes   // the word times, the second argument of trend and the like
+	astDisk    // num: radius; in place of a side
 )
 
 type ast struct {
@@ -34,6 +35,8 @@ type ast struct {
 	args []*ast
 	ops  []string // of a comparison chain
 	at   []int    // positions of ops
+	// focal is the neighbourhood of the call of a focal function.
+	focal *neighbourhood
 }
 
 // Expr is a parsed expression. It is immutable.
@@ -43,6 +46,7 @@ type Expr struct {
 	root        *ast
 	names       []string
 	tables      []string
+	focal       bool // it has focal functions
 }
 
 // definition is a named intermediate result: name = value.

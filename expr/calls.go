@@ -3,8 +3,11 @@ package expr
 // call compiles a function call. The parser has checked the name and the number of arguments.
 func (c *compiler) call(n *ast) (value, error) {
 	f := functions[n.text]
-	if f.kind == "classes" {
+	switch f.kind {
+	case "classes":
 		return c.classes(n)
+	case "focal":
+		return c.focal(n)
 	}
 	if len(n.args) == 2 && lineFunctions[n.text] {
 		return c.line(n, f.op)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"leat/block"
 	"leat/ndarray"
 )
 
@@ -71,7 +72,23 @@ type Options struct {
 	Width, Height int
 	// Tables are the contents of the files that Expr.Tables names.
 	Tables map[string]string
+
+	// Domain is where the arguments of focal functions have pixels, in columns and rows of the
+	// raster: the raster at least. It is the raster if it is empty. Margin says how they continue
+	// outside.
+	Domain block.Window
+	Margin block.Margin
+	Ground Ground // of terrain functions
 }
+
+// Ground is what the units of a raster's transform are.
+type Ground uint8
+
+const (
+	GroundUnits   Ground = iota // lengths
+	GroundDegrees               // degrees of longitude and latitude
+	NoGround                    // the raster is not georeferenced
+)
 
 // Ref identifies a band that a program reads.
 type Ref struct {
@@ -94,6 +111,13 @@ type compiler struct {
 	width, height int
 	placed        bool // the expression uses coordinates
 	tables        map[string]string
+
+	focals     []focalNode // each after those that its operand uses
+	focalIndex map[string]int
+	isFocal    bool         // the expression has focal functions
+	domain     block.Window // then
+	margin     block.Margin
+	ground     Ground
 }
 
 // Compile checks e against its inputs and returns the program that computes it. Inputs that the
@@ -104,7 +128,13 @@ func Compile(e *Expr, inputs map[string]Input, opts *Options) (*Program, error) 
 		opts = &Options{}
 	}
 	c := &compiler{graph: newGraph(), text: e.text, inputs: inputs, noMask: opts.NoMask, index: map[Ref]int{},
-		defined: map[string]value{}, width: opts.Width, height: opts.Height, tables: opts.Tables}
+		defined: map[string]value{}, width: opts.Width, height: opts.Height, tables: opts.Tables,
+		focalIndex: map[string]int{}, margin: opts.Margin, ground: opts.Ground}
+	if c.isFocal = e.focal; c.isFocal {
+		if c.domain = opts.Domain; c.domain.Empty() {
+			c.domain = block.Window{Width: opts.Width, Height: opts.Height}
+		}
+	}
 	for _, d := range e.definitions {
 		if _, ok := inputs[d.name]; ok {
 			return nil, c.fail(d.pos, "%s cannot be defined: it is the name of an input", d.name)
@@ -154,6 +184,8 @@ func (c *compiler) compile(n *ast) (value, error) {
 		return c.stack(n)
 	case astFile:
 		return value{}, c.fail(n.pos, "a file can only be the table of recode: write recode(a, @table.csv)")
+	case astDisk:
+		return value{}, c.fail(n.pos, "a disk can only be in place of a side: write focal_mean(a, disk(2))")
 	case astCall:
 		return c.call(n)
 	case astIn:

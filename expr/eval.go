@@ -63,6 +63,15 @@ type Evaluator struct {
 	// uncounted replaces the Counts of callers that pass none.
 	uncounted Counts
 	err       *PixelError // the first of the current chunk
+
+	x, y   int         // the chunk's first pixel, in EvalWindow
+	focal  *focalState // nil without focal functions
+	planes []plane     // of them
+
+	// Of the operand of a focal function: the validity of its pixels, that of the current chunk,
+	// and whether any is invalid.
+	planeValid, partValid []byte
+	someInvalid           bool
 }
 
 // NewEvaluator returns an evaluator of p with its own scratch memory.
@@ -76,6 +85,10 @@ func (p *Program) NewEvaluator() *Evaluator {
 		maskMem: make([][]byte, p.regs[regMask]),
 		src:     make([]Operand, len(p.refs)),
 		dst:     make([][]byte, p.bands),
+	}
+	if p.focal != nil {
+		ev.focal = p.newFocalState()
+		ev.planes = ev.focal.planes
 	}
 	for _, k := range p.constants {
 		for i := range chunk {
@@ -118,10 +131,33 @@ func (ev *Evaluator) EvalAt(place Place, src []Operand, dst [][]byte, n int, c *
 	if p.placed && place.Columns <= 0 {
 		return errors.New("expr: Eval of an expression with coordinates: the place of the pixels is missing")
 	}
-	ev.place = place
-	if err := p.check(src, dst, n); err != nil {
+	if p.focal != nil {
+		return errors.New("expr: Eval of an expression with focal functions, which need EvalWindow")
+	}
+	if err := p.check(src, n); err != nil {
 		return err
 	}
+	if err := p.checkOutputs(dst, n); err != nil {
+		return err
+	}
+	ev.begin(place, c)
+	size := p.out.typ.Size()
+	for off := 0; off < n; {
+		m := min(chunk, n-off)
+		for i := range dst {
+			ev.dst[i] = dst[i][off*size : (off+m)*size]
+		}
+		if err := ev.chunk(src, off, m); err != nil {
+			return err
+		}
+		off += m
+	}
+	return nil
+}
+
+// begin prepares a call of EvalAt or EvalWindow.
+func (ev *Evaluator) begin(place Place, c *Counts) {
+	ev.place = place
 	if c == nil {
 		c = &ev.uncounted
 	}
@@ -129,30 +165,26 @@ func (ev *Evaluator) EvalAt(place Place, src []Operand, dst [][]byte, n int, c *
 		c.FirstCollision = -1
 	}
 	ev.counts = c
-	size := p.out.typ.Size()
-	for off := 0; off < n; {
-		m := min(chunk, n-off)
-		for i := range src {
-			width := p.bandOf[i].Type.Size()
-			ev.src[i] = Operand{Data: src[i].Data[off*width : (off+m)*width]}
-			if src[i].Mask != nil {
-				ev.src[i].Mask = src[i].Mask[off : off+m]
+}
+
+// chunk computes m pixels, from number off of the operands.
+func (ev *Evaluator) chunk(src []Operand, off, m int) error {
+	for i := range src {
+		width := ev.p.bandOf[i].Type.Size()
+		ev.src[i] = Operand{Data: src[i].Data[off*width : (off+m)*width]}
+		if src[i].Mask != nil {
+			ev.src[i].Mask = src[i].Mask[off : off+m]
+		}
+	}
+	ev.base = off
+	if err := ev.run(m); err != nil {
+		// A later instruction may fail at an earlier pixel.
+		if first := err.Index - off; first > 0 {
+			if earlier := ev.run(first); earlier != nil {
+				err = earlier
 			}
 		}
-		for i := range dst {
-			ev.dst[i] = dst[i][off*size : (off+m)*size]
-		}
-		ev.base = off
-		if err := ev.run(m); err != nil {
-			// A later instruction may fail at an earlier pixel.
-			if first := err.Index - off; first > 0 {
-				if earlier := ev.run(first); earlier != nil {
-					err = earlier
-				}
-			}
-			return err
-		}
-		off += m
+		return err
 	}
 	return nil
 }
@@ -190,15 +222,23 @@ func (ev *Evaluator) recordError(e PixelError) {
 	}
 }
 
-func (p *Program) check(src []Operand, dst [][]byte, n int) error {
-	if len(src) != len(p.refs) || len(dst) != p.bands {
-		return fmt.Errorf("expr: Eval with %d operands and %d outputs, the program has %d and %d", len(src), len(dst),
-			len(p.refs), p.bands)
+// check checks that the operands have n pixels.
+func (p *Program) check(src []Operand, n int) error {
+	if len(src) != len(p.refs) {
+		return fmt.Errorf("expr: Eval with %d operands, the program has %d", len(src), len(p.refs))
 	}
 	for i, s := range src {
 		if len(s.Data) < n*p.bandOf[i].Type.Size() || s.Mask != nil && len(s.Mask) < n {
 			return fmt.Errorf("expr: Eval of %d pixels: operand %s is shorter", n, p.refNames[i])
 		}
+	}
+	return nil
+}
+
+// checkOutputs checks that the output bands have n pixels.
+func (p *Program) checkOutputs(dst [][]byte, n int) error {
+	if len(dst) != p.bands {
+		return fmt.Errorf("expr: Eval with %d outputs, the program has %d", len(dst), p.bands)
 	}
 	for i, d := range dst {
 		if len(d) < n*p.out.typ.Size() {

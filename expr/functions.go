@@ -5,7 +5,7 @@ import "strings"
 // function is a function of the language.
 type function struct {
 	usage    string
-	kind     string // "float", "number", "bits", "choice", "classes", "nodata", "list"
+	kind     string // "float", "number", "bits", "choice", "classes", "nodata", "list", "focal"
 	op       op     // of float and number functions that are one vector operation, and of list functions
 	min, max int    // number of arguments; max is -1 if there is no limit
 }
@@ -29,11 +29,18 @@ var functions = functionTable(map[string]map[string]op{
 		"r2(list, times)": opRedR2, "percentile(list, p)": opRedQuantile, "quantile(list, q)": opRedQuantile,
 		"first(list)": opNone, "last(list)": opNone, "any(list)": opNone, "all(list)": opNone,
 		"pick(list, i)": opNone, "coalesce(a, b, ...) or coalesce(list)": opNone},
+	"focal": {"focal_mean(a, side)": opNone, "focal_sum(a, side)": opNone, "focal_min(a, side)": opNone,
+		"focal_max(a, side)": opNone, "focal_median(a, side)": opNone, "focal_std(a, side)": opNone,
+		"focal_range(a, side)": opNone, "focal_mode(a, side)": opNone, "focal_count(a, side)": opNone,
+		"convolve(a, kernel)": opNone, "shift(a, rows, columns)": opNone, "slope(dem, scale)": opNone,
+		"aspect(dem)": opNone, "hillshade(dem, azimuth, altitude, scale)": opNone, "curvature(dem, scale)": opNone,
+		"tpi(dem)": opNone, "tri(dem)": opNone, "roughness(dem)": opNone},
 })
 
 // omissible is how many of the last arguments of a function can be left out. The short form of
 // recode has two arguments.
-var omissible = map[string]int{"recode": -1, "trend": 1, "intercept": 1, "r2": 1}
+var omissible = map[string]int{"recode": -1, "trend": 1, "intercept": 1, "r2": 1, "slope": 1, "hillshade": 3,
+	"curvature": 1}
 
 // lineFunctions are the functions whose second argument can be the word times.
 var lineFunctions = map[string]bool{"trend": true, "intercept": true, "r2": true}

@@ -14,6 +14,8 @@ const (
 	opLoad     // pixels of a band; checks 64-bit integers with their mask
 	opLoadMask // validity of a band's pixels
 	opPlace    // coordinate number ref of the pixels
+	opFocal    // result of focal call number ref
+	opFocalMask
 	opTo32
 	opTo64
 	opNumber // bool to 0 and 1

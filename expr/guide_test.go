@@ -11,7 +11,7 @@ import (
 	"leat/ndarray"
 )
 
-// The examples of the guide are blocks of lines:
+// The examples of the guide are blocks of lines, whose pixels have / between rows:
 //
 //	file has line [/ line]
 //	name: [list of] type [nodata v] [at times] = pixels [| pixels of the next band or file]
@@ -26,10 +26,11 @@ func TestGuideExamples(t *testing.T) {
 	for _, block := range strings.Split(string(data), "```expr\n")[1:] {
 		block, _, _ = strings.Cut(block, "```")
 		inputs, pixels, tables := map[string]Input{}, map[Ref]*ndarray.Array{}, map[string]string{}
+		columns := 0
 		for _, line := range strings.Split(strings.TrimSpace(block), "\n") {
 			if text, want, ok := strings.Cut(line, " gives "); ok {
 				examples++
-				if err := example(strings.TrimSpace(text), want, inputs, pixels, tables); err != nil {
+				if err := example(strings.TrimSpace(text), want, inputs, pixels, tables, columns); err != nil {
 					t.Errorf("%s: %v", line, err)
 				}
 			} else if text, want, ok := strings.Cut(line, " is refused: "); ok {
@@ -40,7 +41,7 @@ func TestGuideExamples(t *testing.T) {
 				}
 			} else if name, lines, ok := strings.Cut(line, " has "); ok {
 				tables[name] = strings.ReplaceAll(lines, " / ", "\n")
-			} else if err := input(line, inputs, pixels); err != nil {
+			} else if columns, err = input(line, inputs, pixels); err != nil {
 				t.Fatalf("%s: %v", line, err)
 			}
 		}
@@ -58,11 +59,12 @@ func compileText(text string, inputs map[string]Input, opts *Options) (*Program,
 	return Compile(e, inputs, opts)
 }
 
-func input(line string, inputs map[string]Input, pixels map[Ref]*ndarray.Array) error {
+// input adds an input and returns the number of columns.
+func input(line string, inputs map[string]Input, pixels map[Ref]*ndarray.Array) (columns int, _ error) {
 	name, rest, ok := strings.Cut(line, ": ")
 	kind, values, ok2 := strings.Cut(rest, " = ")
 	if !ok || !ok2 {
-		return fmt.Errorf("no input, and no example")
+		return 0, fmt.Errorf("no input, and no example")
 	}
 	in := Input{List: strings.HasPrefix(kind, "list of ")}
 	kind, at, _ := strings.Cut(strings.TrimPrefix(kind, "list of "), " at ")
@@ -70,14 +72,14 @@ func input(line string, inputs map[string]Input, pixels map[Ref]*ndarray.Array) 
 	kind, nodata, _ := strings.Cut(kind, " nodata ")
 	d, err := ndarray.ParseDType(kind)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for i, row := range strings.Split(values, "|") {
 		band := Band{Type: d}
 		if nodata != "" {
 			s, err := ndarray.ParseScalar(nodata, d)
 			if err != nil {
-				return err
+				return 0, err
 			}
 			band.Nodata = &s
 		}
@@ -87,7 +89,7 @@ func input(line string, inputs map[string]Input, pixels map[Ref]*ndarray.Array) 
 			file := File{Bands: []Band{band}}
 			if len(times) > 0 {
 				if file.Time, err = time.Parse(time.DateOnly, times[i]); err != nil {
-					return err
+					return 0, err
 				}
 			}
 			in.Files = append(in.Files, file)
@@ -96,12 +98,14 @@ func input(line string, inputs map[string]Input, pixels map[Ref]*ndarray.Array) 
 		} else {
 			in.Files[0].Bands = append(in.Files[0].Bands, band)
 		}
-		if pixels[ref], err = array(d, strings.Fields(row)); err != nil {
-			return err
+		first, _, _ := strings.Cut(row, "/")
+		columns = len(strings.Fields(first))
+		if pixels[ref], err = array(d, strings.Fields(strings.ReplaceAll(row, "/", ""))); err != nil {
+			return 0, err
 		}
 	}
 	inputs[name] = in
-	return nil
+	return columns, nil
 }
 
 func array(d ndarray.DType, texts []string) (*ndarray.Array, error) {
@@ -123,12 +127,12 @@ func put(d ndarray.DType, b []byte, s ndarray.Scalar) {
 }
 
 func example(text, want string, inputs map[string]Input, pixels map[Ref]*ndarray.Array,
-	tables map[string]string) error {
+	tables map[string]string, columns int) error {
 	n := 0
 	for _, a := range pixels {
 		n = a.Len()
 	}
-	p, err := compileText(text, inputs, &Options{Width: n, Height: 1, Tables: tables})
+	p, err := compileText(text, inputs, &Options{Width: columns, Height: n / columns, Tables: tables})
 	if err != nil {
 		return err
 	}
@@ -149,8 +153,12 @@ func example(text, want string, inputs map[string]Input, pixels map[Ref]*ndarray
 	for i := range dst {
 		dst[i] = ndarray.New(p.Type(), n).Data
 	}
-	place := Place{Columns: n, Transform: [6]float64{100, 10, 0, 200, 0, -10}}
-	if err := p.NewEvaluator().EvalAt(place, src, dst, n, nil); err != nil {
+	place := Place{Columns: columns, Transform: [6]float64{100, 10, 0, 200, 0, -10}}
+	eval := func() error { return p.NewEvaluator().EvalAt(place, src, dst, n, nil) }
+	if p.Focal() {
+		eval = func() error { return evalAlone(p, place, n/columns, src, dst) }
+	}
+	if err := eval(); err != nil {
 		return err
 	}
 	var got []string
@@ -159,6 +167,9 @@ func example(text, want string, inputs map[string]Input, pixels map[Ref]*ndarray
 			got = append(got, "|")
 		}
 		for k := range n {
+			if k > 0 && k%columns == 0 {
+				got = append(got, "/")
+			}
 			s := ndarray.Scalar{Type: p.Type(), Bits: bitsOf(p.Type(), d[k*p.Type().Size():(k+1)*p.Type().Size()])}
 			if nd := p.Nodata(); s.IsNaN() || nd != nil && *nd == s {
 				got = append(got, "-")
@@ -172,7 +183,7 @@ func example(text, want string, inputs map[string]Input, pixels map[Ref]*ndarray
 		return fmt.Errorf("gives %v", got)
 	}
 	for i, w := range texts {
-		if w == "-" || w == "|" {
+		if w == "-" || w == "|" || w == "/" {
 			if got[i] != w {
 				return fmt.Errorf("gives %v", got)
 			}
@@ -187,6 +198,30 @@ func example(text, want string, inputs map[string]Input, pixels map[Ref]*ndarray
 		}
 	}
 	return nil
+}
+
+// evalAlone computes a whole raster, which has no pixels around it.
+func evalAlone(p *Program, place Place, rows int, src []Operand, dst [][]byte) error {
+	m := p.Margin()
+	w := place.Columns + 2*m
+	n := w * (rows + 2*m)
+	around := make([]Operand, len(src))
+	for i := range src {
+		size := p.bandOf[i].Type.Size()
+		o := Operand{Data: ndarray.New(p.bandOf[i].Type, n).Data}
+		if src[i].Mask != nil {
+			o.Mask = make([]byte, n)
+		}
+		for y := range rows {
+			at := (y+m)*w + m
+			copy(o.Data[at*size:], src[i].Data[y*place.Columns*size:(y+1)*place.Columns*size])
+			if o.Mask != nil {
+				copy(o.Mask[at:], src[i].Mask[y*place.Columns:(y+1)*place.Columns])
+			}
+		}
+		around[i] = o
+	}
+	return p.NewEvaluator().EvalWindow(Frame{Place: place, Rows: rows, Margin: m}, around, dst, nil)
 }
 
 func TestGuideFunctions(t *testing.T) {

@@ -23,6 +23,7 @@ type root struct {
 	nan         bool
 	direct      bool // computed in the output's memory
 	typ         typ
+	plane       bool // the operand of a focal function
 }
 
 // builder turns the graph into instructions.
@@ -37,24 +38,30 @@ type builder struct {
 	free     [4][]int
 	refOf    []int       // index of a band among the program's refs
 	direct   map[int]int // output band of nodes that are computed in the output's memory
+	planeOf  []int       // plane of the result of a focal call
 }
 
-// usedRefs returns the bands that the roots depend on, in order of first appearance.
-func (b *builder) usedRefs(n int) []int {
-	b.schedule()
+// usedRefs returns those of n bands that the programs read, in order of first appearance.
+func usedRefs(programs []*builder, n int) []int {
 	used := make([]bool, n)
-	for _, id := range b.order {
-		if id >= 0 && (b.nodes[id].op == opLoad || b.nodes[id].op == opLoadMask) {
-			used[b.nodes[id].ref] = true
+	for _, b := range programs {
+		b.schedule()
+		for _, id := range b.order {
+			if id >= 0 && (b.nodes[id].op == opLoad || b.nodes[id].op == opLoadMask) {
+				used[b.nodes[id].ref] = true
+			}
 		}
 	}
 	var out []int
-	b.refOf = make([]int, n)
+	refOf := make([]int, n)
 	for i, u := range used {
 		if u {
-			b.refOf[i] = len(out)
+			refOf[i] = len(out)
 			out = append(out, i)
 		}
+	}
+	for _, b := range programs {
+		b.refOf = refOf
 	}
 	return out
 }
@@ -132,11 +139,11 @@ func (b *builder) findDirect() {
 	}
 }
 
-// isAlias reports whether a node's value is a band's memory.
+// isAlias reports whether a node's value is the memory of a band or of a focal function's result.
 func (b *builder) isAlias(id int) bool {
 	n := &b.nodes[id]
 	if n.op != opLoad {
-		return false
+		return n.op == opFocal
 	}
 	band := &b.p.bandOf[b.refOf[n.ref]]
 	return band.raw() && band.Type.IsFloat()
@@ -208,10 +215,14 @@ func (b *builder) emit(at, id int) {
 		in.args = append(in.args, b.operand(a))
 	}
 	switch {
-	case n.op == opLoad && b.isAlias(id):
+	case b.isAlias(id):
 		in.dst = b.fresh(n.reg)
 		b.register[id], b.fixed[id] = in.dst, true
 		in.run = byClass(n.reg, alias[float32], alias[float64])
+		if n.op == opFocal {
+			in.ref = b.planeOf[n.ref]
+			in.run = byClass(n.reg, aliasPlane[float32], aliasPlane[float64])
+		}
 	case n.op >= opRedMin && n.op <= opRedCount:
 		// Reductions read their operands several times, so the result must not overwrite any of
 		// them.
@@ -227,6 +238,10 @@ func (b *builder) emit(at, id int) {
 	}
 	if n.op >= opTableRow && n.op <= opTableMask {
 		in.run = tableKernel(n.op, n.reg, src, b.lookups[n.ref])
+	}
+	if n.op == opFocalMask {
+		in.ref = b.planeOf[n.ref]
+		in.run = planeMask
 	}
 	if n.op == opPlace {
 		in.run = placeKernel(n.ref, n.reg)
@@ -275,6 +290,8 @@ func (b *builder) choose(in *instr, n *node, src regKind) []int {
 
 func (b *builder) emitStore(r *root) {
 	in := instr{op: opNone, root: r, args: []int{b.operand(r.value), b.register[r.mask]}}
-	in.run = storeKernel(&b.p.out, r)
+	if in.run = storeKernel(&b.p.out, r); r.plane {
+		in.run = byClass(r.reg, storePlane[float32], storePlane[float64])
+	}
 	b.p.code = append(b.p.code, in)
 }

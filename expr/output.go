@@ -3,6 +3,7 @@ package expr
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"leat/ndarray"
@@ -48,7 +49,8 @@ func (c *compiler) finish(e *Expr, vs []val, opts *Options) (*Program, error) {
 	if err := c.bounded(e.root.pos); err != nil {
 		return nil, err
 	}
-	refs := b.usedRefs(len(c.refs))
+	calls := c.neededCalls(b)
+	refs := usedRefs(append(slices.Clone(calls.operands), b), len(c.refs))
 	if err := c.chooseOutput(&out, t, opts, selectionOf(vs...), invalid); err != nil {
 		return nil, err
 	}
@@ -62,6 +64,7 @@ func (c *compiler) finish(e *Expr, vs []val, opts *Options) (*Program, error) {
 		p.bandOf = append(p.bandOf, c.bandOf[r])
 		p.refNames = append(p.refNames, c.refName(c.refs[r]))
 	}
+	c.planFocal(p, calls, b)
 	b.lower(p)
 	return p, nil
 }

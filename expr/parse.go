@@ -52,6 +52,7 @@ type parser struct {
 	definitions []definition
 	defined     map[string]bool
 	line        bool // the list to be parsed is that of a function whose last argument can be the word times
+	neighbours  bool // a focal function was called
 }
 
 // Parse parses an expression. Its error is a *SyntaxError.
@@ -73,7 +74,7 @@ func Parse(text string) (*Expr, error) {
 		return nil, err
 	}
 	return &Expr{text: text, definitions: p.definitions, root: root, names: p.names,
-		tables: p.tables}, nil
+		tables: p.tables, focal: p.neighbours}, nil
 }
 
 // statements parses definitions and the value that ends them: v = a * 2; v + 1
@@ -386,6 +387,9 @@ func (p *parser) primary() (*ast, error) {
 
 func (p *parser) name(t token) (*ast, error) {
 	if p.is("(") {
+		if t.text == "disk" {
+			return p.disk(t)
+		}
 		f, ok := functions[t.text]
 		if !ok {
 			return nil, &SyntaxError{Pos: t.pos, Text: p.text, Msg: unknownFunction(t.text), Unknown: t.text,
@@ -399,7 +403,11 @@ func (p *parser) name(t token) (*ast, error) {
 		if len(args) < f.min || f.max >= 0 && len(args) > f.max {
 			return nil, p.fail(t.pos, "%s has %d arguments: write %s", t.text, len(args), f.usage)
 		}
-		return &ast{kind: astCall, pos: t.pos, text: t.text, args: args}, nil
+		n := &ast{kind: astCall, pos: t.pos, text: t.text, args: args}
+		if f.kind == "focal" {
+			return p.focal(n)
+		}
+		return n, nil
 	}
 	switch t.text {
 	case "nodata":

@@ -25,11 +25,17 @@ func (c *compiler) coordinate(name string) val {
 	which := slices.Index(coordinates, name)
 	t := floatType(c64)
 	if size := [...]int{2: c.width, 3: c.height}; which >= 2 {
-		most := int64(math.MaxInt32)
-		if size[which] > 0 {
+		least, most := int64(0), int64(math.MaxInt32)
+		switch from := [...]int{2: c.domain.Col, 3: c.domain.Row}[which]; {
+		case c.isFocal && c.domain.Empty():
+			least = -most
+		case c.isFocal:
+			least = int64(from)
+			most = least + int64([...]int{2: c.domain.Width, 3: c.domain.Height}[which]) - 1
+		case size[which] > 0:
 			most = int64(size[which]) - 1
 		}
-		t = intType(0, most)
+		t = intType(least, most)
 	}
 	return val{t: t, node: c.add(node{op: opPlace, reg: t.class().reg(), ref: which})}
 }

@@ -16,8 +16,9 @@ type Program struct {
 	out      output
 	bands    int
 	invalid  bool
-	copied   []*Ref // by output band
-	placed   bool   // uses coordinates
+	copied   []*Ref     // by output band
+	placed   bool       // uses coordinates
+	focal    *focalPlan // nil without focal functions
 
 	code []instr
 	regs [4]int // number of registers of each kind

@@ -17,14 +17,19 @@ import (
 // footprints are what --footprint takes.
 var footprints = []string{"intersection", "union", "reference"}
 
+// margins are what --margin takes.
+var margins = []string{"nodata", "reflect", "nearest"}
+
 // gridFlags are the options of the grid and of warping onto it.
 type gridFlags struct {
 	footprint, reference, grid string
 	resample, useOverviews     []string // [NAME=]METHOD, NAME
 	bbox, srcwin               string
 	extents                    []string
+	margin                     string
 
 	// What Finalize reads.
+	edge   block.Margin
 	cover  apply.Footprint
 	box    *[4]float64
 	pixels *block.Window
@@ -47,6 +52,7 @@ func (f *gridFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.StringArrayVar(&f.extents, "extent", nil,
 		"`FILE`: cover only what it covers, in whatever CRS; again for the box around several")
 	fl.StringVar(&f.srcwin, "srcwin", "", "`COL,ROW,W,H`: cover only a window of the footprint's pixels")
+	fl.StringVar(&f.margin, "margin", "", "`WHAT`: what focal functions see around all inputs: nodata (default), reflect or nearest")
 }
 
 // Finalize reads the values of the options, as far as they are right.
@@ -82,6 +88,15 @@ func (f *gridFlags) Finalize() error {
 		} else {
 			f.pixels = &block.Window{Col: v[0], Row: v[1], Width: v[2], Height: v[3]}
 		}
+	}
+	switch f.margin {
+	case "", "nodata":
+	case "reflect":
+		f.edge = block.MarginReflect
+	case "nearest":
+		f.edge = block.MarginNearest
+	default:
+		bad("--margin %s: %w", f.margin, unknownWord(f.margin, margins))
 	}
 	if f.grid != "" && f.reference != "" {
 		bad("--grid and --reference: give one of them")
@@ -123,7 +138,7 @@ func parseMethod(s string) (string, error) {
 // setOptions sets the grid of a job that has its inputs, as far as they could be read.
 func (f *gridFlags) setOptions(ctx context.Context, job *apply.Job) error {
 	c := &job.Controls
-	c.Footprint, c.Reference, c.BBox, c.Window = f.cover, f.reference, f.box, f.pixels
+	c.Footprint, c.Reference, c.BBox, c.Window, c.Margin = f.cover, f.reference, f.box, f.pixels, f.edge
 	if c.Footprint == apply.Reference && c.Reference == "" && f.grid == "" && len(job.Inputs) > 0 {
 		c.Reference = sortedNames(job.Inputs)[0]
 	}

@@ -228,6 +228,7 @@ var fieldHints = map[string]string{
 	"Controls.Grid":            "use --grid to give a grid",
 	"Controls.BBox":            "see --bbox and --extent",
 	"Controls.Window":          "see --srcwin",
+	"Controls.Margin":          "see --margin",
 	"Controls.WindowWidth":     "use --window to select another size of blocks",
 	"Controls.WindowHeight":    "use --window to select another size of blocks",
 	"Controls.MemoryBytes":     "use a higher --memory, a smaller --window, or fewer workers (-j, --workers); files in large pieces can be tiled first",

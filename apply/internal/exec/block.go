@@ -31,8 +31,13 @@ func (b *Block) Blocks() block.Plan { return b.state.shared.blocks }
 // Grid returns the grid of the run.
 func (b *Block) Grid() raster.Grid { return b.state.shared.grid }
 
-// Overlap returns the width of the margin in pixels.
-func (b *Block) Overlap() int { return b.state.shared.blocks.Overlap }
+// Overlap returns the width of the function's margin in pixels.
+func (b *Block) Overlap() int {
+	if b.state.shared.focal {
+		return 0
+	}
+	return b.state.shared.blocks.Overlap
+}
 
 // Rows returns the height of the arrays, margin included.
 func (b *Block) Rows() int { return b.Window.Height + 2*b.Overlap() }

@@ -25,6 +25,7 @@ type computing struct {
 	function    Function
 	expressions *expressions // nil for a function
 	variables   *expressions // of a function; nil if there are none
+	focal       bool         // expressions or variables have focal functions, which alone need the margin
 	timings     *timing.Recorder
 	abort       func(cause error) // ends the run
 }
@@ -37,6 +38,7 @@ func newComputing(job *resolve.Job, blocks block.Plan, in *resolve.Inputs, write
 		c.expressions = &expressions{programs: job.Programs, collisionFails: job.Values.Controls.NodataCollision}
 		c.function.Compute = c.expressions.compute
 	}
+	c.focal = !job.Domain.Empty()
 	if job.Variables != nil {
 		c.variables = &expressions{programs: job.Variables}
 	}

@@ -79,6 +79,9 @@ func (o *dispatcher) open() error {
 	if err != nil {
 		return err
 	}
+	if !o.job.Domain.Empty() {
+		spec.Domain = &o.job.Domain
+	}
 	text, err := spec.Marshal()
 	if err != nil {
 		return err

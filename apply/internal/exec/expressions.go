@@ -88,7 +88,7 @@ func (x *expressions) evaluators(b *Block) *evaluators {
 	return b.state.evaluators
 }
 
-// eval evaluates program i on a block, margin included.
+// eval evaluates program i on a block, with the function's margin.
 func (ev *evaluators) eval(b *Block, i int, p *resolve.Program) (*ndarray.Array, expr.Counts, error) {
 	ev.operands = ev.operands[:0]
 	for _, op := range p.Operands {
@@ -100,14 +100,21 @@ func (ev *evaluators) eval(b *Block, i int, p *resolve.Program) (*ndarray.Array,
 		ev.operands = append(ev.operands, expr.Operand{Data: fd.array.At(op.Layer).Raw(), Mask: mask})
 	}
 	out := b.NewArray(p.Type(), p.Bands())
+	w := b.Window.Grow(b.Overlap())
+	frame := expr.Frame{Place: expr.Place{Col: w.Col, Row: w.Row, Columns: w.Width, Transform: b.Grid().Transform},
+		Rows: w.Height, Margin: b.margin() - b.Overlap()}
 	ev.dst = ev.dst[:0]
 	for band := range p.Bands() {
 		ev.dst = append(ev.dst, out.At(band).Raw())
 	}
-	place := expr.Place{Col: b.Window.Col - b.Overlap(), Row: b.Window.Row - b.Overlap(), Columns: b.Columns(),
-		Transform: b.Grid().Transform}
 	counts := expr.Counts{FirstCollision: -1}
-	if err := ev.evals[i].EvalAt(place, ev.operands, ev.dst, b.Rows()*b.Columns(), &counts); err != nil {
+	var err error
+	if frame.Margin == 0 && !p.Focal() {
+		err = ev.evals[i].EvalAt(frame.Place, ev.operands, ev.dst, w.Width*w.Height, &counts)
+	} else {
+		err = ev.evals[i].EvalWindow(frame, ev.operands, ev.dst, &counts)
+	}
+	if err != nil {
 		return nil, counts, locate(b, p, err)
 	}
 	return out, counts, nil
@@ -127,8 +134,12 @@ func locate(b *Block, p *resolve.Program, err error) error {
 	return fmt.Errorf("%s: %s at column %d, row %d of the grid: %s", p.Label, what, w.Col, w.Row, pe.Msg)
 }
 
-// pixelAt returns the pixel of the grid at index i of the block's arrays.
+// pixelAt returns the pixel of the grid at index i of the files' arrays.
 func (b *Block) pixelAt(i int) block.Window {
-	return block.Window{Col: b.Window.Col - b.Overlap() + i%b.Columns(),
-		Row: b.Window.Row - b.Overlap() + i/b.Columns(), Width: 1, Height: 1}
+	w := b.Window.Grow(b.margin())
+	return block.Window{Col: w.Col + i%w.Width, Row: w.Row + i/w.Width, Width: 1, Height: 1}
 }
+
+// margin returns the width of the margin of the files' arrays. That of focal functions is not part
+// of Overlap.
+func (b *Block) margin() int { return b.state.shared.blocks.Overlap }

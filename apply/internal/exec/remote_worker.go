@@ -84,7 +84,7 @@ func OpenWorker(ctx context.Context, s *jobspec.Spec, job *resolve.Job, f Functi
 		w.slots = append(w.slots, &slot{computeState: newComputeState(w.shared, lane), number: len(w.slots)})
 	}
 	if s.Reads {
-		w.reader = newBlockReader(job.Inputs, s.Blocks, s.Controls.Margin)
+		w.reader = newBlockReader(job.Inputs, s.Blocks, job.ReaderMargin())
 		w.buffers = freelist.New(plan.BuffersEach(len(w.slots)), w.reader.newBlock)
 		w.staging = newStaging(job.Inputs, s.Blocks)
 		shareTiles(job.Inputs, s.CacheBytes, newRemaining(s.Blocks, nil))

@@ -44,6 +44,7 @@ type Description struct {
 	Blocks      int       `json:"blocks"`
 	Overlap     int       `json:"overlap"`
 	Margin      string    `json:"margin"`
+	Domain      []int     `json:"domain,omitempty"` // of focal functions: column, row, width and height
 	NoMask      bool      `json:"no_mask"`
 	Unscale     bool      `json:"unscale"`
 	Collision   bool      `json:"nodata_collision"` // whether it is an error

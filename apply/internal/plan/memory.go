@@ -39,6 +39,7 @@ type sizing struct {
 	// process.
 	variables []*resolve.Program
 	params    int64
+	programs  []*resolve.Program // of outputs; nil for a function
 	plan      *Plan
 	overlap   int
 	grid      raster.Grid
@@ -91,6 +92,9 @@ func (z *sizing) bytes(w, h int) int64 {
 		scratch += 4 * float64(o.TileWidth) * float64(o.TileHeight) * max(bytes, 4) // tile, predictor, encoder
 		scratch += float64(max(o.Bands, 1)) * (256 << 10)                           // histogram
 		scratch += float64(z.grid.Width/o.TileWidth+1) * float64(z.grid.Height/o.TileHeight+1) * 96 / float64(z.here)
+	}
+	for _, pr := range append(slices.Clone(z.programs), z.variables...) {
+		scratch += float64(pr.ScratchBytes(ww, wh))
 	}
 	var results int64
 	if p.Kind != "" {

@@ -58,8 +58,9 @@ func (z *sizing) choose(alignW, alignH int) error {
 			}
 		}
 	}
+	most := z.target()
 	for _, cell := range [][2]int{{tileW, tileH}, {alignW, alignH}} {
-		for target := targetPixels; target > targetPixels/64; target /= 2 {
+		for target := most; target > targetPixels/64; target /= 2 {
 			w, h := cell[0], cell[1]
 			// Blocks grow along rows, as files are stored; with a margin or a warped input they
 			// stay square.
@@ -77,7 +78,7 @@ func (z *sizing) choose(alignW, alignH int) error {
 				}
 			}
 			// Make enough blocks that no core waits long for the last ones.
-			for w > cell[0] && z.blocks(w, h) < 4*z.plan.Workers {
+			for w > max(cell[0], marginShare*z.overlap) && z.blocks(w, h) < 4*z.plan.Workers {
 				w = max(cell[0], output.RoundUp(w/2, cell[0]))
 			}
 			if z.fits(w, h) {
@@ -86,6 +87,20 @@ func (z *sizing) choose(alignW, alignH int) error {
 		}
 	}
 	return z.tooLittle(alignW, alignH)
+}
+
+// marginShare is the least ratio of a block's side to its margin to aim for: with 8, half of the
+// pixels are read once more.
+const marginShare = 8
+
+// target returns the size of blocks to aim for, in pixels.
+func (z *sizing) target() int {
+	least := int64(marginShare) * int64(z.overlap)
+	target := targetPixels
+	for int64(target) < min(least*least, int64(z.grid.Width)*int64(z.grid.Height)) && target < 1<<30 {
+		target *= 2
+	}
+	return target
 }
 
 func mod(a, n int) int { return ((a % n) + n) % n }

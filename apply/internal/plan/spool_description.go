@@ -44,6 +44,9 @@ func (p *Plan) Describe(job *resolve.Job, o *output.Output, t ndarray.DType, ban
 		}
 		d.Tables[name] = fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
 	}
+	if w := job.Domain; !w.Empty() {
+		d.Domain = []int{w.Col, w.Row, w.Width, w.Height}
+	}
 	if f := &values.Function; f.Name != "" {
 		d.Function = f.Name
 		if f.ParamsCodec != nil {

@@ -12,6 +12,7 @@ import (
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/output"
 	"leat/apply/outcome"
+	"leat/block"
 	"leat/expr"
 	"leat/raster"
 )
@@ -70,7 +71,7 @@ func resolveOutputs(job *jobspec.Job) (outs []*output.Output, err error) {
 // checkExpressions returns the errors in the expressions of a job that has other errors. It skips
 // expressions that use inputs that were not opened, since their types are unknown.
 func checkExpressions(job *jobspec.Job, in *Inputs, outs []*output.Output, partial bool) error {
-	described := describeInputs(job, in, raster.Grid{}, nil)
+	described := describeInputs(job, in, block.Window{}, nil)
 	var errs []error
 	for _, o := range outs {
 		text, ok := job.Expressions[o.Name]

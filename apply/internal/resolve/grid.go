@@ -23,22 +23,22 @@ const alignTolerance = 1e-3
 
 // findGrid computes the job's grid: that of the reference, cut to the footprint, the box and the
 // window. It sets each file's offset from it. The ground control points and RPCs are left to
-// keepControl.
-func findGrid(job *jobspec.Job, in *Inputs) (raster.Grid, error) {
+// keepControl. domain is the smallest window of the grid that contains the footprint and all files.
+func findGrid(job *jobspec.Job, in *Inputs) (_ raster.Grid, domain block.Window, _ error) {
 	c := &job.Controls
 	ref, refName, refPath, err := referenceGrid(job, in)
 	ref.GCPs, ref.RPC = nil, nil
 	if err != nil {
-		return ref, err
+		return ref, domain, err
 	}
 	if ref.Width <= 0 || ref.Height <= 0 {
-		return ref, jobspec.Errorf("Controls.Reference", "%s has %d x %d pixels, expected at least one", refName, ref.Width, ref.Height)
+		return ref, domain, jobspec.Errorf("Controls.Reference", "%s has %d x %d pixels, expected at least one", refName, ref.Width, ref.Height)
 	}
 	if ref.Width > jobspec.MaxGridSide || ref.Height > jobspec.MaxGridSide || !ref.Transform.Finite() {
-		return ref, fmt.Errorf("%s has %d x %d pixels and the transform %v: expected at most %d a side and finite numbers", refName, ref.Width, ref.Height, ref.Transform, jobspec.MaxGridSide)
+		return ref, domain, fmt.Errorf("%s has %d x %d pixels and the transform %v: expected at most %d a side and finite numbers", refName, ref.Width, ref.Height, ref.Transform, jobspec.MaxGridSide)
 	}
 	if ref.Transform.Rotated() {
-		return ref, rotatedError(ref, refName, refPath, in)
+		return ref, domain, rotatedError(ref, refName, refPath, in)
 	}
 	var errs []error
 	var off []*File
@@ -54,10 +54,10 @@ func findGrid(job *jobspec.Job, in *Inputs) (raster.Grid, error) {
 		}
 	}
 	if len(errs) > 0 {
-		return ref, errors.Join(errs...)
+		return ref, domain, errors.Join(errs...)
 	}
 	if err := warpAll(job, off, ref, refName); err != nil {
-		return ref, err
+		return ref, domain, err
 	}
 	w := ref.Window()
 	switch {
@@ -78,43 +78,47 @@ func findGrid(job *jobspec.Job, in *Inputs) (raster.Grid, error) {
 		}
 	}
 	if w.Empty() {
-		return ref, jobspec.Errorf("Controls.Footprint", "the inputs have no pixel in common:%s", extents(in))
+		return ref, domain, jobspec.Errorf("Controls.Footprint", "the inputs have no pixel in common:%s", extents(in))
+	}
+	domain = w
+	for _, f := range in.Files {
+		domain = domain.Union(f.Extent())
 	}
 	if limits := c.BBox; limits != nil || len(c.Extents) > 0 {
 		if limits == nil {
 			around, err := extentsBox(job, ref.Sub(w))
 			if err != nil {
-				return ref, err
+				return ref, domain, err
 			}
 			limits = &around
 		}
 		box, err := bboxWindow(ref, *limits)
 		if err != nil {
-			return ref, err
+			return ref, domain, err
 		}
 		if box = box.Intersect(w); box.Empty() {
-			return ref, &outcome.JobError{Err: jobspec.Errorf("Controls.BBox", "the bounding box %s has no pixel of the inputs:%s",
+			return ref, domain, &outcome.JobError{Err: jobspec.Errorf("Controls.BBox", "the bounding box %s has no pixel of the inputs:%s",
 				boxText(*limits), extents(in))}
 		}
 		w = box
 	}
 	if c.Window != nil {
 		if c.Window.Empty() || !(block.Window{Width: w.Width, Height: w.Height}).Contains(*c.Window) {
-			return ref, &outcome.JobError{Err: jobspec.Errorf("Controls.Window",
+			return ref, domain, &outcome.JobError{Err: jobspec.Errorf("Controls.Window",
 				"the window of %d x %d pixels from column %d, row %d does not lie inside the grid of %d x %d pixels",
 				c.Window.Width, c.Window.Height, c.Window.Col, c.Window.Row, w.Width, w.Height)}
 		}
 		w = c.Window.Shift(w.Col, w.Row)
 	}
 	if w.Width > jobspec.MaxGridSide || w.Height > jobspec.MaxGridSide {
-		return ref, &outcome.JobError{Err: fmt.Errorf("the grid would have %d x %d pixels: expected at most %d a side", w.Width,
+		return ref, domain, &outcome.JobError{Err: fmt.Errorf("the grid would have %d x %d pixels: expected at most %d a side", w.Width,
 			w.Height, jobspec.MaxGridSide)}
 	}
 	for _, f := range in.Files {
 		f.ColOffset += w.Col
 		f.RowOffset += w.Row
 	}
-	return ref.Sub(w), nil
+	return ref.Sub(w), domain.Shift(-w.Col, -w.Row), nil
 }
 
 // referenceGrid returns the grid that all files are compared with, its name for messages, and the

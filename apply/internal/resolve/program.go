@@ -8,6 +8,7 @@ import (
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/output"
 	"leat/apply/outcome"
+	"leat/block"
 	"leat/expr"
 	"leat/internal/units"
 	"leat/ndarray"
@@ -28,10 +29,10 @@ type Program struct {
 type Operand struct{ File, Layer int }
 
 // compile compiles every output's expression and sets the outputs' types. It returns the inputs
-// without the layers that no expression uses.
-func compile(job *jobspec.Job, in *Inputs, grid raster.Grid, outs []*output.Output) (programs []*Program, _ *Inputs,
-	err error) {
-	described := describeInputs(job, in, grid, nil)
+// without the layers that no expression uses. domain is empty if there are no focal functions.
+func compile(job *jobspec.Job, in *Inputs, grid raster.Grid, domain block.Window,
+	outs []*output.Output) (programs []*Program, _ *Inputs, err error) {
+	described := describeInputs(job, in, grid.Window().Union(domain), nil)
 	var errs []error
 	for _, o := range outs {
 		e, err := expr.Parse(job.Expressions[o.Name])
@@ -40,9 +41,10 @@ func compile(job *jobspec.Job, in *Inputs, grid raster.Grid, outs []*output.Outp
 			continue
 		}
 		opts := exprOptions(job, o, grid)
+		opts.Domain, opts.Margin, opts.Ground = domain, job.Controls.Margin, ground(grid)
 		p, err := expr.Compile(e, described, opts)
 		var carried *File
-		if err == nil {
+		if err == nil && !e.Focal() { // which need the pixels that alpha masks
 			p, carried, err = carryAlpha(e, p, opts, job, in, grid)
 		}
 		if err != nil {
@@ -103,7 +105,7 @@ func carryAlpha(e *expr.Expr, p *expr.Program, opts *expr.Options, job *jobspec.
 			func(v *ndarray.Scalar) bool { return v != nil }) {
 			continue
 		}
-		again, err := expr.Compile(e, describeInputs(job, in, grid, f), opts)
+		again, err := expr.Compile(e, describeInputs(job, in, grid.Window(), f), opts)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -114,11 +116,11 @@ func carryAlpha(e *expr.Expr, p *expr.Program, opts *expr.Options, job *jobspec.
 	return p, nil, nil
 }
 
-// describeInputs describes the inputs to the compiler, by name. All pixels of the file carried,
-// which may be nil, count as valid: pixels outside the file are 0, in its alpha band too.
-func describeInputs(job *jobspec.Job, in *Inputs, grid raster.Grid, carried *File) map[string]expr.Input {
+// describeInputs describes the inputs to the compiler, by name, whose pixels in a window of the
+// grid are read. All pixels of the file carried, which may be nil, count as valid: pixels outside
+// the file are 0, in its alpha band too.
+func describeInputs(job *jobspec.Job, in *Inputs, whole block.Window, carried *File) map[string]expr.Input {
 	described := map[string]expr.Input{}
-	whole := grid.Window()
 	for _, name := range slices.Sorted(maps.Keys(in.ByName)) {
 		d, item := expr.Input{List: in.Lists[name]}, 0
 		for _, f := range in.ByName[name] {

@@ -3,11 +3,11 @@ package resolve
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/output"
 	"leat/apply/outcome"
+	"leat/block"
 	"leat/raster"
 )
 
@@ -20,6 +20,9 @@ type Job struct {
 	// Variables are those of a function, in the order of their names; nil if there are none.
 	Variables []*Program
 	Grid      raster.Grid
+	// Domain is the window of the grid, around it, in which focal functions have pixels; empty
+	// without them.
+	Domain block.Window
 	// Notes are decisions that differ from the request, Warnings are about probable errors.
 	Notes, Warnings []outcome.Note
 }
@@ -41,16 +44,18 @@ func Resolve(ctx context.Context, values *jobspec.Job, env Env) (*Job, error) {
 // combine finds the grid, compiles the expressions, and chooses how files are read.
 func (r *Job) combine(ctx context.Context) (err error) {
 	in, outs, expressions := r.Inputs, r.Outputs, r.Values.Expressions != nil
-	if overlap := r.Values.Controls.Overlap; expressions && overlap > 0 {
-		r.note(outcome.Note{Field: "Controls.Overlap",
-			Text: fmt.Sprintf("overlap %d is not used: expressions do not look at neighbours", overlap)})
-		without := *r.Values
-		without.Controls.Overlap = 0
-		r.Values = &without
+	focal, err := r.setMargin()
+	if err != nil {
+		return err
 	}
 	job := r.Values
-	if r.Grid, err = findGrid(job, in); err != nil {
+	var domain block.Window
+	r.Grid, domain, err = findGrid(job, in)
+	if err != nil {
 		return errors.Join(err, checkExpressions(job, in, outs, false))
+	}
+	if focal {
+		r.Domain = domain
 	}
 	r.note(jobspec.NewNotes(keepControl(job, in, &r.Grid)...)...)
 	note, err := output.ResolveCRS(outs, &r.Grid)
@@ -66,7 +71,7 @@ func (r *Job) combine(ctx context.Context) (err error) {
 		return context.Cause(ctx)
 	case job.Variables != nil && errs[1] == nil:
 		var kept *Inputs
-		if r.Variables, kept, err = compileVariables(job, in, r.Grid); err == nil {
+		if r.Variables, kept, err = compileVariables(job, in, r.Grid, r.Domain); err == nil {
 			r.Inputs, in = kept, kept
 		}
 		errs = append(errs, err)
@@ -75,7 +80,7 @@ func (r *Job) combine(ctx context.Context) (err error) {
 		errs = append(errs, checkExpressions(job, in, outs, false))
 	default:
 		var kept *Inputs
-		if r.Programs, kept, err = compile(job, in, r.Grid, outs); err == nil {
+		if r.Programs, kept, err = compile(job, in, r.Grid, r.Domain, outs); err == nil {
 			r.Inputs, in = kept, kept
 		}
 		errs = append(errs, err)

@@ -9,6 +9,7 @@ import (
 
 	"leat/apply/internal/jobspec"
 	"leat/apply/outcome"
+	"leat/block"
 	"leat/expr"
 	"leat/ndarray"
 	"leat/raster"
@@ -41,13 +42,16 @@ func validateVariables(job *jobspec.Job, partial bool) (errs []error) {
 }
 
 // compileVariables compiles the variables of a function, in the order of their names. It returns
-// the inputs without the layers that none of them uses.
-func compileVariables(job *jobspec.Job, in *Inputs, grid raster.Grid) (programs []*Program, _ *Inputs, err error) {
-	described := describeInputs(job, in, grid, nil)
+// the inputs without the layers that none of them uses. domain is empty if there are no focal
+// functions.
+func compileVariables(job *jobspec.Job, in *Inputs, grid raster.Grid, domain block.Window) (programs []*Program,
+	_ *Inputs, err error) {
+	described := describeInputs(job, in, grid.Window().Union(domain), nil)
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(job.Variables)) {
 		p, err := compileVariable(job.Variables[name], described,
-			&expr.Options{NoMask: job.Controls.NoMask, Width: grid.Width, Height: grid.Height})
+			&expr.Options{NoMask: job.Controls.NoMask, Width: grid.Width, Height: grid.Height, Domain: domain,
+				Margin: job.Controls.Margin, Ground: ground(grid)})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("variable %s: %w", name, plain(err)))
 			continue

@@ -62,18 +62,21 @@ func Restore(ctx context.Context, s *jobspec.Spec, function jobspec.Function, op
 		in.Lists[d.Name] = d.List
 	}
 	r := &Job{Values: values, Grid: s.Grid}
+	if s.Domain != nil {
+		r.Domain = *s.Domain
+	}
 	if r.Outputs, err = resolveOutputs(values); err != nil {
 		return nil, err
 	}
 	if s.Expressions != nil {
-		programs, kept, err := compile(values, in, s.Grid, r.Outputs)
+		programs, kept, err := compile(values, in, s.Grid, r.Domain, r.Outputs)
 		if err != nil {
 			return nil, err
 		}
 		r.Programs, in = programs, kept
 	}
 	if s.Variables != nil {
-		variables, kept, err := compileVariables(values, in, s.Grid)
+		variables, kept, err := compileVariables(values, in, s.Grid, r.Domain)
 		if err != nil {
 			return nil, err
 		}

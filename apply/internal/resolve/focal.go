@@ -1,0 +1,67 @@
+package resolve
+
+import (
+	"fmt"
+
+	"leat/apply/internal/jobspec"
+	"leat/apply/outcome"
+	"leat/block"
+	"leat/expr"
+	"leat/raster"
+)
+
+// setMargin sets the overlap of a job with expressions to the margin that their focal functions
+// need. It reports whether there are any.
+func (r *Job) setMargin() (focal bool, _ error) {
+	c := &r.Values.Controls
+	if r.Values.Expressions == nil && r.Values.Variables == nil {
+		return false, nil
+	}
+	margin := 0
+	for _, texts := range []map[string]string{r.Values.Expressions, r.Values.Variables} {
+		for _, text := range texts {
+			if e, err := expr.Parse(text); err == nil { // compile reports errors
+				focal = focal || e.Focal()
+				margin = max(margin, e.Margin())
+			}
+		}
+	}
+	if c.Margin != block.MarginNodata && !focal && (r.Values.Variables == nil || c.Overlap == 0) {
+		r.note(outcome.Note{Field: "Controls.Margin",
+			Text: fmt.Sprintf("margin %v is not used: no expression has a focal function", c.Margin)})
+	}
+	switch {
+	case r.Values.Variables != nil && focal && c.Overlap > 0:
+		return focal, &outcome.JobError{Err: jobspec.Errorf("Controls.Overlap",
+			"overlap %d: expected 0 with focal functions in variables", c.Overlap)}
+	case r.Values.Variables != nil && !focal:
+		return focal, nil
+	case c.Overlap > 0 && c.Overlap != margin:
+		r.note(outcome.Note{Field: "Controls.Overlap",
+			Text: fmt.Sprintf("overlap %d is not used: the expressions need %d", c.Overlap, margin)})
+	}
+	with := *r.Values
+	with.Controls.Overlap = margin
+	r.Values = &with
+	return focal, nil
+}
+
+// ground returns what the units of the grid's transform are.
+func ground(grid raster.Grid) expr.Ground {
+	switch {
+	case !grid.HasTransform:
+		return expr.NoGround
+	case grid.CRS.Geographic():
+		return expr.GroundDegrees
+	}
+	return expr.GroundUnits
+}
+
+// ReaderMargin returns what fills the margins of blocks that are read. Focal functions fill their
+// own.
+func (r *Job) ReaderMargin() block.Margin {
+	if r.Programs != nil || !r.Domain.Empty() {
+		return block.MarginNodata
+	}
+	return r.Values.Controls.Margin
+}
