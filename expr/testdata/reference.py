@@ -12,7 +12,8 @@ import sys
 import numpy as np
 
 from grammar import Parser, Refused
-from values import F32, F64, Env, V, array, number, picked
+from neighbours import Neighbours
+from values import F32, F64, V, array, number, picked
 
 INT_OUT = [np.dtype(t) for t in ("u1", "i2", "u2", "i4", "u4")]
 
@@ -79,7 +80,8 @@ def stored(env, v, opts):
         bands.append(out.tobytes().hex())
     if errors:
         return {"error": "pixel", "index": min(errors), "type": dt.name}
-    return {"type": dt.name, "nodata": show(nd), "bands": bands, "count": count}
+    near = [r.near.tobytes().hex() if hasattr(r, "near") else "" for r in rows]
+    return {"type": dt.name, "nodata": show(nd), "bands": bands, "count": count, "near": near}
 
 
 def show(nd):
@@ -155,9 +157,10 @@ def own(text, dt):
 
 
 def run(case):
-    env = Env(case)
     try:
-        return stored(env, env.eval(Parser(case["text"]).whole()), case.get("opts", {}))
+        tree = Parser(case["text"]).whole()
+        env = Neighbours(case, tree)
+        return stored(env, env.eval(tree), case.get("opts", {}))
     except Refused as e:
         return {"error": "refused", "why": str(e)}
 
