@@ -45,8 +45,12 @@ type Expr struct {
 	definitions []definition
 	root        *ast
 	names       []string
+	namesAt     []int // where they appear first
 	tables      []string
-	focal       bool // it has focal functions
+	focal       bool // it, or one that it uses, has focal functions
+
+	links  []link   // the expressions that it uses
+	others []string // the names of all others
 }
 
 // definition is a named intermediate result: name = value.
@@ -59,7 +63,8 @@ type definition struct {
 // String returns the text that was parsed.
 func (e *Expr) String() string { return e.text }
 
-// Names returns the names of the inputs that the expression uses, in order of first appearance.
+// Names returns the names of the inputs that the expression uses, in order of first appearance. Of
+// a linked one, those that the expressions that it uses need are among them.
 func (e *Expr) Names() []string { return append([]string(nil), e.names...) }
 
 // Tables returns the names of the files that the expression reads tables from, for Options.Tables.

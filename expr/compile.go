@@ -105,8 +105,11 @@ type compiler struct {
 	refs   []Ref
 	index  map[Ref]int
 	bandOf []Band
-	// defined holds the values of the names that the expression defines.
+	// defined holds the values of the names that the expression defines, and those of the
+	// expressions that it uses.
 	defined map[string]value
+	linked  map[string]value // of expressions
+	others  []string         // the names of other expressions
 
 	width, height int
 	placed        bool // the expression uses coordinates
@@ -128,24 +131,14 @@ func Compile(e *Expr, inputs map[string]Input, opts *Options) (*Program, error) 
 		opts = &Options{}
 	}
 	c := &compiler{graph: newGraph(), text: e.text, inputs: inputs, noMask: opts.NoMask, index: map[Ref]int{},
-		defined: map[string]value{}, width: opts.Width, height: opts.Height, tables: opts.Tables,
+		linked: map[string]value{}, width: opts.Width, height: opts.Height, tables: opts.Tables,
 		focalIndex: map[string]int{}, margin: opts.Margin, ground: opts.Ground}
 	if c.isFocal = e.focal; c.isFocal {
 		if c.domain = opts.Domain; c.domain.Empty() {
 			c.domain = block.Window{Width: opts.Width, Height: opts.Height}
 		}
 	}
-	for _, d := range e.definitions {
-		if _, ok := inputs[d.name]; ok {
-			return nil, c.fail(d.pos, "%s cannot be defined: it is the name of an input", d.name)
-		}
-		v, err := c.compile(d.value)
-		if err != nil {
-			return nil, err
-		}
-		c.defined[d.name] = v
-	}
-	v, err := c.compile(e.root)
+	v, err := c.expression(e)
 	if err != nil {
 		return nil, err
 	}
@@ -240,8 +233,12 @@ func (c *compiler) name(n *ast) (value, error) {
 			names = append(names, k)
 		}
 		sort.Strings(names)
-		return value{}, &TypeError{Pos: n.pos, Text: c.text, Unknown: n.text, Known: names,
-			Msg: fmt.Sprintf("no input is named %s; the inputs are %s", n.text, strings.Join(names, ", "))}
+		msg := fmt.Sprintf("no input is named %s; the inputs are %s", n.text, strings.Join(names, ", "))
+		if len(c.others) > 0 {
+			msg += ", other expressions are " + strings.Join(c.others, ", ")
+		}
+		return value{}, &TypeError{Pos: n.pos, Text: c.text, Unknown: n.text, Known: append(names, c.others...),
+			Msg: msg}
 	}
 	if len(in.Files) == 0 {
 		return value{}, c.fail(n.pos, "input %s has no files", n.text)

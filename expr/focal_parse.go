@@ -117,7 +117,19 @@ func (e *Expr) Focal() bool { return e.focal }
 
 // Margin returns how many pixels around a window the expression reads to compute it, on each side.
 func (e *Expr) Margin() int {
+	m := e.margins(map[*Expr][2]int{})
+	return max(m[0], m[1])
+}
+
+// margins returns the rows and columns of Margin. known holds those of expressions that others use.
+func (e *Expr) margins(known map[*Expr][2]int) [2]int {
+	if m, ok := known[e]; ok {
+		return m
+	}
 	defined := map[string][2]int{}
+	for _, l := range e.links {
+		defined[l.name] = l.expr.margins(known)
+	}
 	var of func(n *ast) [2]int
 	of = func(n *ast) (m [2]int) {
 		if n.kind == astName {
@@ -135,6 +147,6 @@ func (e *Expr) Margin() int {
 	for _, d := range e.definitions {
 		defined[d.name] = of(d.value)
 	}
-	m := of(e.root)
-	return max(m[0], m[1])
+	known[e] = of(e.root)
+	return known[e]
 }

@@ -43,11 +43,12 @@ var strength = map[string]int{
 
 type parser struct {
 	lexer
-	tok    token
-	depth  int
-	names  []string
-	tables []string
-	seen   map[string]bool
+	tok     token
+	depth   int
+	names   []string
+	namesAt []int
+	tables  []string
+	seen    map[string]bool
 
 	definitions []definition
 	defined     map[string]bool
@@ -73,7 +74,7 @@ func Parse(text string) (*Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Expr{text: text, definitions: p.definitions, root: root, names: p.names,
+	return &Expr{text: text, definitions: p.definitions, root: root, names: p.names, namesAt: p.namesAt,
 		tables: p.tables, focal: p.neighbours}, nil
 }
 
@@ -424,6 +425,7 @@ func (p *parser) name(t token) (*ast, error) {
 	if !p.seen[t.text] && !p.defined[t.text] {
 		p.seen[t.text] = true
 		p.names = append(p.names, t.text)
+		p.namesAt = append(p.namesAt, t.pos)
 	}
 	return &ast{kind: astName, pos: t.pos, text: t.text}, nil
 }

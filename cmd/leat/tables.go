@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"leat/apply"
 	"leat/expr"
@@ -16,8 +18,10 @@ const maxTable = 64 << 20
 // addTables reads the tables of the job's expressions.
 func addTables(ctx context.Context, job *apply.Job) error {
 	var errs []error
-	for _, output := range sortedNames(job.Expressions) {
-		e, err := expr.Parse(job.Expressions[output])
+	texts := slices.Concat(slices.Collect(maps.Values(job.Expressions)), slices.Collect(maps.Values(job.Variables)))
+	slices.Sort(texts)
+	for _, text := range texts {
+		e, err := expr.Parse(text)
 		if err != nil {
 			continue // apply reports it
 		}

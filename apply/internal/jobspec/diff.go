@@ -89,7 +89,7 @@ func Diff(was, now *Description) []string {
 	if was.Function == now.Function && !was.Params.Equal(&now.Params) {
 		clauses = append(clauses, "the parameters of the function differ")
 	}
-	for _, name := range now.Outputs {
+	for _, name := range slices.Sorted(maps.Keys(now.Expressions)) {
 		expression := property[Description]{"the expression of " + name,
 			func(d *Description) string { return quote(d.Expressions[name]) }}
 		clauses = append(clauses, diff("", []property[Description]{expression}, was, now)...)

@@ -199,6 +199,13 @@ type Job struct {
 	BudgetBytes int64
 }
 
+// IsInput reports whether the job has an input of this name.
+func (j *Job) IsInput(name string) bool {
+	_, raster := j.Inputs[name]
+	_, vector := j.Vectors[name]
+	return raster || vector
+}
+
 // Resumable reports whether a failed run of the job can be resumed. Values of workers are lost with
 // the run.
 func (j *Job) Resumable() bool {

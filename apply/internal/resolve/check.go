@@ -73,14 +73,11 @@ func resolveOutputs(job *jobspec.Job) (outs []*output.Output, err error) {
 func checkExpressions(job *jobspec.Job, in *Inputs, outs []*output.Output, partial bool) error {
 	described := describeInputs(job, in, block.Window{}, nil)
 	var errs []error
+	links := linkExpressions(job, job.IsInput)
 	for _, o := range outs {
-		text, ok := job.Expressions[o.Name]
-		if !ok {
-			continue
-		}
-		e, err := expr.Parse(text)
-		if err != nil {
-			continue // validate has reported it
+		e := links.exprs[o.Name]
+		if e == nil {
+			continue // it has none, or validate has reported its error
 		}
 		whole := true
 		for _, name := range e.Names() {
@@ -97,7 +94,7 @@ func checkExpressions(job *jobspec.Job, in *Inputs, outs []*output.Output, parti
 			continue
 		}
 		if _, err := expr.Compile(e, described, exprOptions(job, o, raster.Grid{})); err != nil {
-			errs = append(errs, fmt.Errorf("output %s: %w", o.Name, plain(err)))
+			errs = append(errs, compileError(job, o.Name, err))
 		}
 	}
 	return jobspec.JobErrors(errs...)

@@ -18,12 +18,16 @@ func (r *Job) setMargin() (focal bool, _ error) {
 		return false, nil
 	}
 	margin := 0
-	for _, texts := range []map[string]string{r.Values.Expressions, r.Values.Variables} {
-		for _, text := range texts {
-			if e, err := expr.Parse(text); err == nil { // compile reports errors
-				focal = focal || e.Focal()
-				margin = max(margin, e.Margin())
-			}
+	add := func(e *expr.Expr) {
+		focal = focal || e.Focal()
+		margin = max(margin, e.Margin())
+	}
+	for _, e := range linkExpressions(r.Values, r.Values.IsInput).exprs { // compile reports errors
+		add(e)
+	}
+	for _, text := range r.Values.Variables {
+		if e, err := expr.Parse(text); err == nil {
+			add(e)
 		}
 	}
 	if c.Margin != block.MarginNodata && !focal && (r.Values.Variables == nil || c.Overlap == 0) {

@@ -34,10 +34,13 @@ func compile(job *jobspec.Job, in *Inputs, grid raster.Grid, domain block.Window
 	outs []*output.Output) (programs []*Program, _ *Inputs, err error) {
 	described := describeInputs(job, in, grid.Window().Union(domain), nil)
 	var errs []error
+	links := linkExpressions(job, func(name string) bool { _, ok := described[name]; return ok })
 	for _, o := range outs {
-		e, err := expr.Parse(job.Expressions[o.Name])
-		if err != nil {
-			errs = append(errs, fmt.Errorf("output %s: %w", o.Name, err))
+		e := links.exprs[o.Name]
+		if e == nil {
+			if err := links.errs[o.Name]; err != nil {
+				errs = append(errs, fmt.Errorf("output %s: %w", o.Name, err))
+			}
 			continue
 		}
 		opts := exprOptions(job, o, grid)
@@ -48,7 +51,7 @@ func compile(job *jobspec.Job, in *Inputs, grid raster.Grid, domain block.Window
 			p, carried, err = carryAlpha(e, p, opts, job, in, grid)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("output %s: %w", o.Name, plain(err)))
+			errs = append(errs, compileError(job, o.Name, err))
 			continue
 		}
 		if o.Spec.Bands > 0 && o.Spec.Bands != p.Bands() {

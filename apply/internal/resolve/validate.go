@@ -71,14 +71,19 @@ func validate(job *jobspec.Job, partial bool) error {
 			bad("Input.Offset", "input %s: offset %v without a scale, expected a scale other than 0", name, in.Offset)
 		}
 	}
+	used, links := usedExpressions(job), linkExpressions(job, job.IsInput)
 	for _, name := range slices.Sorted(maps.Keys(job.Expressions)) {
-		if _, ok := job.Outputs[name]; !ok && !partial {
+		if _, ok := job.Outputs[name]; !ok && !partial && !used[name] {
 			names := slices.Sorted(maps.Keys(job.Outputs))
 			bad("", "%w", &outcome.UnknownNameError{Name: name, Known: names,
 				Err: fmt.Errorf("there is an expression for %q, but no output of that name: there is %s", name,
 					strings.Join(names, ", "))})
-		} else if _, err := expr.Parse(job.Expressions[name]); err != nil {
-			bad("", "output %s: %w", name, err)
+		} else if err := links.errs[name]; err != nil {
+			who := label(job, name)
+			if partial { // the output may be one that could not be read
+				who = "output " + name
+			}
+			bad("", "%s: %w", who, plain(err))
 		}
 	}
 	if job.Expressions != nil && !partial {

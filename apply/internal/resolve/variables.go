@@ -50,8 +50,8 @@ func compileVariables(job *jobspec.Job, in *Inputs, grid raster.Grid, domain blo
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(job.Variables)) {
 		p, err := compileVariable(job.Variables[name], described,
-			&expr.Options{NoMask: job.Controls.NoMask, Width: grid.Width, Height: grid.Height, Domain: domain,
-				Margin: job.Controls.Margin, Ground: ground(grid)})
+			&expr.Options{NoMask: job.Controls.NoMask, Tables: job.Tables, Width: grid.Width, Height: grid.Height,
+				Domain: domain, Margin: job.Controls.Margin, Ground: ground(grid)})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("variable %s: %w", name, plain(err)))
 			continue
