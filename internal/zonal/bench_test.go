@@ -11,7 +11,7 @@ import (
 
 func BenchmarkCover(b *testing.B) {
 	const size = 1024
-	for _, vertices := range []int{8, 200} {
+	for _, vertices := range []int{8, 200, 2000} {
 		rng := rand.New(rand.NewPCG(9, 1))
 		var polygons []*Polygon
 		for range 100 { // of some 100 x 100 pixels each

@@ -16,7 +16,11 @@ const unit = 1 << 60
 type stripState struct {
 	col, width int
 	cuts       []float64
+	pending    []*edge // edges of the row by their upper end, of which those up to next were live
+	next       int
+	live       []*edge // edges that reach the strip, and some that ended above it
 	pieces     []piece // edges that reach the strip
+	sorted     bool    // live edges are in the order of an earlier strip of the row
 	inside     []bool  // per part: the even-odd rule's state
 	area       []int64 // of each column that an edge crosses
 	cover      []int64 // change of the height covered, from this column on
@@ -40,24 +44,31 @@ func (s *stripState) row(all []edge, edges []int32, y, col, width, parts int) {
 		s.inside = make([]bool, parts)
 	}
 	top, bottom := float64(y), float64(y+1)
-	s.cuts = s.cuts[:0]
+	s.cuts, s.pending, s.live, s.next, s.sorted = s.cuts[:0], s.pending[:0], s.live[:0], 0, false
 	for _, i := range edges {
 		e := &all[i]
 		if a, b := max(e.y0, top), min(e.y1, bottom); a < b {
 			s.cut(a)
 			s.cut(b)
+			s.pending = append(s.pending, e)
 		}
 	}
 	if len(s.cuts) > smallRow {
 		slices.Sort(s.cuts)
 		s.cuts = slices.Compact(s.cuts)
+		slices.SortStableFunc(s.pending, func(a, b *edge) int { return cmp.Compare(a.y0, b.y0) })
+	} else {
+		s.live, s.next = append(s.live, s.pending...), len(s.pending)
 	}
 	for i := 0; i+1 < len(s.cuts); i++ {
 		a, b := s.cuts[i], s.cuts[i+1]
-		s.active(all, edges, a, b)
+		if len(s.cuts) > smallRow {
+			s.advance(a)
+		}
+		s.active(a, b)
 		s.sort()
 		if end := s.crossing(a, b); end < b {
-			s.crossed(all, edges, top, a, b, end)
+			s.crossed(top, a, b, end)
 			continue
 		}
 		s.add(height(b, top) - height(a, top))
@@ -65,7 +76,7 @@ func (s *stripState) row(all []edge, edges []int32, y, col, width, parts int) {
 }
 
 // smallRow is the number of cuts up to which they are kept in order one by one.
-const smallRow = 32
+const smallRow = 24
 
 // cut adds a cut at y.
 func (s *stripState) cut(y float64) {
@@ -86,13 +97,23 @@ func (s *stripState) cut(y float64) {
 	s.cuts[i] = y
 }
 
+// advance drops the edges that end at or above y, and adds those that begin there.
+func (s *stripState) advance(y float64) {
+	s.live = slices.DeleteFunc(s.live, func(e *edge) bool { return e.y1 <= y })
+	for ; s.next < len(s.pending) && s.pending[s.next].y0 <= y; s.next++ {
+		if e := s.pending[s.next]; e.y1 > y {
+			s.live = append(s.live, e)
+		}
+	}
+}
+
 // crossed adds the strip from a to b, in which edges cross, the first of them at end.
-func (s *stripState) crossed(all []edge, edges []int32, origin, a, b, end float64) {
+func (s *stripState) crossed(origin, a, b, end float64) {
 	for {
 		// A part of the strip ends at the first crossing, again and again until none is left:
 		// between two crossings that differ by less than the precision of y, order does not matter.
 		for cut := end; ; {
-			s.active(all, edges, a, cut)
+			s.active(a, cut)
 			s.sort()
 			next := s.crossing(a, cut)
 			if next >= cut {
@@ -113,22 +134,22 @@ func (s *stripState) crossed(all []edge, edges []int32, origin, a, b, end float6
 func height(y, top float64) int64 { return int64(math.RoundToEven((y - top) * unit)) }
 
 // active lists the edges that span the strip from a to b.
-func (s *stripState) active(all []edge, edges []int32, a, b float64) {
+func (s *stripState) active(a, b float64) {
 	s.pieces = s.pieces[:0]
-	for _, i := range edges {
-		e := &all[i]
-		if e.y0 <= a && b <= e.y1 && e.y0 < e.y1 {
+	for _, e := range s.live {
+		if e.y0 <= a && b <= e.y1 {
 			s.pieces = append(s.pieces, piece{e, e.xAt(a), e.xAt(b)})
 		}
 	}
 }
 
-// sort orders the pieces from left to right at the middle of the strip.
+// sort orders the pieces from left to right at the middle of the strip, and the live edges alike:
+// from one strip to the next, few of them change places.
 func (s *stripState) sort() {
-	if len(s.pieces) > smallRow {
+	if len(s.pieces) > smallRow && !s.sorted {
 		slices.SortStableFunc(s.pieces, func(p, q piece) int { return cmp.Compare(p.top+p.bot, q.top+q.bot) })
-		return
 	}
+	s.sorted = true
 	for i := 1; i < len(s.pieces); i++ {
 		p := s.pieces[i]
 		j := i
@@ -137,6 +158,11 @@ func (s *stripState) sort() {
 			j--
 		}
 		s.pieces[j] = p
+	}
+	if len(s.cuts) > smallRow {
+		for i := range s.pieces {
+			s.live[i] = s.pieces[i].e // which are all
+		}
 	}
 }
 
