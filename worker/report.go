@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -151,20 +150,3 @@ func (e *RunError) Error() string {
 }
 
 func (e *RunError) Unwrap() error { return e.Cause }
-
-// WithLater adds later errors to a cause, which may be nil.
-func WithLater(cause error, after ...error) error {
-	var list []error
-	for _, err := range after {
-		if err != nil {
-			list = append(list, err)
-		}
-	}
-	switch {
-	case cause == nil:
-		return errors.Join(list...)
-	case len(list) == 0:
-		return cause
-	}
-	return &RunError{Cause: cause, After: list}
-}

@@ -26,6 +26,7 @@ var layers = [][]string{
 	{"leat/cache", "leat/objstore/cloud", "leat/stage/internal/index",
 		"leat/internal/worker/protocol"},
 	{"leat/worker"},
+	{"leat/internal/worker/runerror"},
 	{"leat/internal/worker/coordinator", "leat/internal/worker/client", "leat/worker/internal/batch"},
 	{"leat/raster", "leat/stage", "leat/worker/subprocess", "leat/worker/pbs", "leat/internal/worker/pbstest",
 		"leat/worker/awsbatch", "leat/internal/worker/batchtest", "leat/worker/slurm", "leat/internal/worker/slurmtest",

@@ -10,6 +10,7 @@ import (
 	"leat/apply/internal/resolve"
 	"leat/apply/outcome"
 	"leat/block"
+	"leat/internal/worker/runerror"
 	"leat/worker"
 )
 
@@ -183,7 +184,7 @@ func (r *failures) blockErrors(err error) error {
 				after = append(after, r.blockErrors(later))
 			}
 		}
-		return worker.WithLater(r.blockErrors(e.Cause), after...)
+		return runerror.Join(r.blockErrors(e.Cause), after...)
 	}
 	return err
 }

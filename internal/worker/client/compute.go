@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"leat/internal/worker/protocol"
-	"leat/worker"
+	"leat/internal/worker/runerror"
 	"runtime/debug"
 	"strconv"
 )
@@ -200,7 +200,7 @@ func (w *work) report(err error, id uint64, block int) (goOn bool) {
 		return true
 	case refusedWith(sendErr, "ended"), refusedWith(sendErr, "done"), refusedWith(sendErr, "lost"):
 	default:
-		err = worker.WithLater(err, fmt.Errorf("report error to the coordinator: %w", sendErr))
+		err = runerror.Join(err, fmt.Errorf("report error to the coordinator: %w", sendErr))
 	}
 	w.mu.Lock()
 	if w.failure == nil {

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"leat/internal/worker/protocol"
-	"leat/worker"
+	"leat/internal/worker/runerror"
 	"log/slog"
 	"math"
 	"net"
@@ -175,7 +175,7 @@ func Work(ctx context.Context, o Options) (err error) {
 		cause = w.failure // the run ended because of this error
 	}
 	w.mu.Unlock()
-	return worker.WithLater(w.workError(cause), err)
+	return runerror.Join(w.workError(cause), err)
 }
 
 // end ends the functions, closes the handler, and leaves the run if it is reachable.

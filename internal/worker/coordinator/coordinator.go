@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"leat/internal/worker/protocol"
+	"leat/internal/worker/runerror"
 	"leat/worker"
 	"log/slog"
 	"math"
@@ -271,7 +272,7 @@ func (c *Coordinator) result() error {
 	if c.moreLater > 0 {
 		after = append(after, fmt.Errorf("%d more errors", c.moreLater))
 	}
-	return worker.WithLater(c.cause, after...)
+	return runerror.Join(c.cause, after...)
 }
 
 // end ends the run. The first cause is kept; later ones are added to it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"leat/internal/worker/protocol"
+	"leat/internal/worker/runerror"
 	"leat/worker"
 	"log/slog"
 	"slices"
@@ -238,12 +239,12 @@ func (r *run) stop(err error) error {
 	all.Wait()
 	errs = append([]error{r.lateErr}, errs...)
 	if with, ok := err.(*worker.RunError); ok {
-		return worker.WithLater(with.Cause, append(with.After, errs...)...)
+		return runerror.Join(with.Cause, append(with.After, errs...)...)
 	}
-	if all := worker.WithLater(nil, errs...); err == nil && all != nil {
+	if all := runerror.Join(nil, errs...); err == nil && all != nil {
 		return &worker.StopError{Err: all}
 	}
-	return worker.WithLater(err, errs...)
+	return runerror.Join(err, errs...)
 }
 
 // waitForLeaves waits for workers to leave after the last block, so that their jobs succeed and
