@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -102,7 +101,7 @@ func TestNoInodes(t *testing.T) {
 			for len(open) < 20 {
 				p, err := Open(dir, quick(Options{}))
 				if err != nil {
-					if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "no inode is left") {
+					if !errors.Is(err, unix.ENOSPC) {
 						t.Error(err)
 					}
 					break
@@ -331,7 +330,7 @@ func TestOpenOnFullDiskEvicts(t *testing.T) {
 			if q, err := Open(dir, quick(Options{})); err == nil {
 				must(t, q.Close())
 				t.Error("opened where all is in use")
-			} else if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "no space is left") {
+			} else if !errors.Is(err, unix.ENOSPC) {
 				t.Errorf("the error is %v", err)
 			}
 			must(t, os.Remove(path))

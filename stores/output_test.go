@@ -177,7 +177,6 @@ func TestRefusedUploadKeepsOutputs(t *testing.T) {
 		if diff := cmp.Diff(want, kept.Files); diff != "" {
 			t.Error(diff)
 		}
-		wantError(t, err, "output b")
 		wantStoreError(t, err, "vault://box/b.tif", 403)
 		for _, path := range want {
 			got, err := os.ReadFile(path)
@@ -278,7 +277,6 @@ func TestNoClobberNeedsLookup(t *testing.T) {
 	o.NoClobber = true
 	job.Outputs["a"] = o
 	_, err := apply.Run(t.Context(), job)
-	wantError(t, err, "output a")
 	wantStoreError(t, err, "vault://box/a.tif", 403)
 	if f := (*outcome.FieldError)(nil); !errors.As(err, &f) || f.Field != "Output.NoClobber" {
 		t.Errorf("the field is not Output.NoClobber: %v", err)
@@ -291,24 +289,24 @@ func TestInvalidOutputsAreRefusedFirst(t *testing.T) {
 	v.objects["stale.tif.ovr"] = []byte("x")
 	s := newShop(t)
 	for name, c := range map[string]struct {
-		path string
-		set  func(*apply.Job, *apply.Output)
-		want string
+		path  string
+		set   func(*apply.Job, *apply.Output)
+		field string // "": of no field
 	}{
 		"one that exists, with NoClobber": {"vault://box/there.tif",
-			func(_ *apply.Job, o *apply.Output) { o.NoClobber = true }, "there.tif exists and is not to be replaced"},
-		"stale sidecar":      {"vault://box/stale.tif", nil, "stale.tif.ovr belongs to an older file"},
-		"HTTP server":        {s.url("out.tif"), nil, "the server can't be written to"},
-		"a URL with a query": {"vault://box/out.tif?sig=hunter2", nil, ".tif"},
-		"unknown store":      {"ftp://h/out.tif", nil, `no store called "ftp"`},
-		"not a raster":       {"vault://box/out.png", nil, "ends in .tif"},
+			func(_ *apply.Job, o *apply.Output) { o.NoClobber = true }, "Output.NoClobber"},
+		"stale sidecar":      {"vault://box/stale.tif", nil, "Output.Path"},
+		"HTTP server":        {s.url("out.tif"), nil, ""},
+		"a URL with a query": {"vault://box/out.tif?sig=hunter2", nil, "Output.Path"},
+		"unknown store":      {"ftp://h/out.tif", nil, ""},
+		"not a raster":       {"vault://box/out.png", nil, "Output.Path"},
 		"job without stores": {"vault://box/out.tif",
-			func(j *apply.Job, _ *apply.Output) { j.Store = nil }, "Job.Store"},
+			func(j *apply.Job, _ *apply.Output) { j.Store = nil }, ""},
 		"no directory for temporary files": {"vault://box/out.tif",
-			func(_ *apply.Job, o *apply.Output) { o.TempDir = "/none" }, "/none"},
+			func(_ *apply.Job, o *apply.Output) { o.TempDir = "/none" }, "Output.TempDir"},
 		"also an input": {"vault://box/in.tif",
 			func(j *apply.Job, _ *apply.Output) { j.Inputs["a"] = apply.File("vault://box/in.tif") },
-			"is also the input a"},
+			"Output.Path"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := outputs(t, stores, "", map[string]string{"out": c.path})
@@ -318,7 +316,10 @@ func TestInvalidOutputsAreRefusedFirst(t *testing.T) {
 			}
 			before := len(v.objects)
 			_, err := apply.Run(t.Context(), job)
-			wantError(t, err, "output out", c.want)
+			f := new(outcome.FieldError)
+			if errors.As(err, &f); err == nil || f.Field != c.field {
+				t.Errorf("%v, which should be about the field %q, not %q", err, c.field, f.Field)
+			}
 			if strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("the error has the secret: %v", err)
 			}
@@ -353,7 +354,6 @@ func TestMissingBucketIsRefusedFirst(t *testing.T) {
 		job := outputs(t, stores, t.TempDir(), map[string]string{"out": "vault://box/out.tif"})
 		_, err := apply.Run(t.Context(), job)
 		if refused {
-			wantError(t, err, "output out")
 			if e := new(objstore.Error); !errors.As(err, &e) || e.Code != "NoSuchBucket" {
 				t.Errorf("%d: %v", status, err)
 			}

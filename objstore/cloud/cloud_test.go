@@ -105,8 +105,7 @@ func TestS3Errors(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "very secret")
 	t.Setenv("AWS_SESSION_TOKEN", "a token")
-	for status, want := range map[int]string{403: "Forbidden", 404: "Not Found", 301: "Moved Permanently",
-		503: "Service Unavailable", 500: "500"} {
+	for _, status := range []int{403, 404, 301, 503, 500} {
 		endpoint, _ := fakeS3(t, func(http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Retry-After", "3")
@@ -116,8 +115,7 @@ func TestS3Errors(t *testing.T) {
 		b := open(t, "s3://bucket", &objstore.Options{Endpoint: endpoint})
 		_, _, err := b.Read(t.Context(), "a/b.tif", 0, -1, nil)
 		var e *objstore.Error
-		if !errors.As(err, &e) || e.Status != status || !strings.Contains(err.Error(),
-			want) || !strings.Contains(err.Error(), "s3://bucket/a/b.tif") {
+		if !errors.As(err, &e) || e.Status != status || e.URL != "s3://bucket/a/b.tif" {
 			t.Errorf("%d: %v", status, err)
 		}
 		if status == 503 && (!e.Temporary() || e.RetryAfter.Seconds() != 3) {

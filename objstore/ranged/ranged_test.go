@@ -10,7 +10,6 @@ import (
 	"leat/internal/driver"
 	"math/rand/v2"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -329,7 +328,7 @@ func TestOtherVersionIsErrChanged(t *testing.T) {
 	m.mu.Unlock()
 	check(t, r, m, 0, 1000) // it is in memory
 	_, err := r.ReadAt(make([]byte, 10), 500_000)
-	if !errors.Is(err, objstore.ErrChanged) || !strings.Contains(err.Error(), "mem://a.tif") {
+	if e := new(objstore.Error); !errors.Is(err, objstore.ErrChanged) || !errors.As(err, &e) || e.URL != "mem://a.tif" {
 		t.Errorf("the error is %v", err)
 	}
 }

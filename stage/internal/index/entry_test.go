@@ -98,9 +98,6 @@ func TestNameTooLong(t *testing.T) {
 	must(t, err)
 	_, err = b.Publish(space, o)
 	wantErr(t, err, ErrFull)
-	if !strings.Contains(err.Error(), "name and entity tag") {
-		t.Error(err)
-	}
 	wantTaken(t, b, unit, 1)
 	// It can be published with less.
 	o = object(1, 0)
@@ -368,8 +365,8 @@ func TestPublishBeyondReservation(t *testing.T) {
 	o := object(1, 0)
 	o.Place.ID = ok(b.NextPlace())(t)
 	o.Charge = 3 * unit
-	if _, err := b.Publish(space, o); err == nil || !strings.Contains(err.Error(), "takes 12288 bytes, reserved are 8192") {
-		t.Error(err)
+	if _, err := b.Publish(space, o); err == nil {
+		t.Error("an object was published that exceeds its reservation")
 	}
 	wantTaken(t, b, 2*unit, 1)
 	o.Charge = unit // what it does not need goes back
