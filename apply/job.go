@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leat/apply/internal/jobspec"
+	"leat/apply/outcome"
 	"leat/block"
 	"leat/codec"
 	"leat/ndarray"
@@ -76,6 +77,10 @@ type Job struct {
 	// MakeParams makes Params when grid and variables are known, before the run is planned. bytes
 	// is the memory that they take in each process, and what Merge keeps.
 	MakeParams func(ctx context.Context, r Resolved) (params any, bytes int64, err error)
+
+	// CheckPlan, if not nil, gets the plan before a block is computed or an output is touched. Its
+	// error ends Start and MakePlan. It must not change the plan.
+	CheckPlan func(p *outcome.Plan) error
 
 	Controls    Controls
 	Concurrency Concurrency

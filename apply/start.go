@@ -61,6 +61,9 @@ func prepare(ctx context.Context, job *Job, abort func(error)) (*resolve.Job, *p
 		}
 	}
 	p, err := plan.New(ctx, resolved)
+	if err == nil && job.CheckPlan != nil {
+		err = job.CheckPlan(&p.Plan)
+	}
 	if err != nil {
 		return nil, nil, errors.Join(err, resolved.Inputs.Close())
 	}

@@ -7,6 +7,7 @@ import (
 
 	"leat/apply"
 	"leat/apply/outcome"
+	"leat/objstore"
 )
 
 // startedEvent is the first line of leat apply --json, when the run is planned.
@@ -40,10 +41,17 @@ type doneEvent struct {
 	Resumed  int         `json:"resumed_blocks"` // of these, from an earlier run
 	Pixels   int64       `json:"pixels"`         // of the outputs
 	Outputs  []resultDoc `json:"outputs"`        // in the order of their names
+	Items    []itemDoc   `json:"stac_items"`     // that --stac wrote
 	Notes    []string    `json:"notes"`
 	Warnings []string    `json:"warnings"`
 	Timings  timingsDoc  `json:"timings"`
 	*workersDoc
+}
+
+// itemDoc is a STAC Item that was written.
+type itemDoc struct {
+	Path    string   `json:"path"`
+	Outputs []string `json:"output_names"` // of those that are its assets
 }
 
 // workersDoc is what a run in other processes has besides.
@@ -112,12 +120,15 @@ type discardedEvent struct {
 }
 
 // newDoneEvent describes a result.
-func newDoneEvent(res *apply.Result) *doneEvent {
+func newDoneEvent(res *apply.Result, items []*itemFile) *doneEvent {
 	e := &doneEvent{eventDoc: newEventDoc("done"), Elapsed: res.Wall.Seconds(), Blocks: res.Blocks, Resumed: res.Resumed,
-		Pixels: res.Pixels, Outputs: []resultDoc{}, Notes: noteTexts(res.Plan.Notes),
+		Pixels: res.Pixels, Outputs: []resultDoc{}, Items: []itemDoc{}, Notes: noteTexts(res.Plan.Notes),
 		Warnings: noteTexts(res.Plan.Warnings), Timings: newTimingsDoc(res.Timings)}
 	for i := range res.Outputs {
 		e.Outputs = append(e.Outputs, newResultDoc(&res.Outputs[i]))
+	}
+	for _, it := range items {
+		e.Items = append(e.Items, itemDoc{objstore.Redact(it.path), it.outputs})
 	}
 	if w := res.Workers; w != nil {
 		e.workersDoc = &workersDoc{len(w.Workers), w.LostWorkers, w.ReplacedWorkers, w.Reissued, w.Copies}

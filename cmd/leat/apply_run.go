@@ -69,11 +69,11 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.J
 	printMessages(people, warningPrefix, warnings)
 	switch {
 	case f.json:
-		if err := stdoutError(writeJSON(cmd.OutOrStdout(), newDoneEvent(res))); err != nil {
+		if err := stdoutError(writeJSON(cmd.OutOrStdout(), newDoneEvent(res, items))); err != nil {
 			return afterOutputs{err}
 		}
 	case !f.quiet:
-		f.summarise(people, res)
+		f.summarise(people, res, items)
 	}
 	return nil
 }

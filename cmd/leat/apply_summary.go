@@ -12,12 +12,13 @@ import (
 	"leat/apply/outcome"
 	"leat/internal/terminal"
 	"leat/internal/units"
+	"leat/objstore"
 	"leat/timing"
 )
 
 // summarise writes what was done: a line for each output, and one for the run. What can't be
 // written is lost without an error: the work is done.
-func (f *applyFlags) summarise(w io.Writer, res *apply.Result) {
+func (f *applyFlags) summarise(w io.Writer, res *apply.Result, items []*itemFile) {
 	printMessages(w, notePrefix, noteMessages("", res.Plan.Notes))
 	for _, o := range res.Outputs {
 		fmt.Fprintln(w, outputText(res.Plan, &o))
@@ -25,6 +26,9 @@ func (f *applyFlags) summarise(w io.Writer, res *apply.Result) {
 			fmt.Fprintln(w, "  stored as", o.Coding)
 			printBands(w, o.Bands)
 		}
+	}
+	for _, it := range items {
+		fmt.Fprintf(w, "%s: STAC item of %s\n", terminal.Name(objstore.Redact(it.path)), andList(it.outputs))
 	}
 	fmt.Fprintln(w, doneText(res))
 	if f.verbose {

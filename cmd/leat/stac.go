@@ -81,8 +81,8 @@ func (f *outputFlags) itemFiles(job *apply.Job) ([]*itemFile, error) {
 // wgs84 is the CRS of the footprints of items.
 var wgs84 = raster.CRS{Code: "EPSG:4326"}
 
-// prepareItems finds time and place of the items before the run, so that nothing can be missing
-// after it.
+// prepareItems makes the items and lets the run find their time and place when it is planned, so
+// that nothing can be missing after it.
 func (f *applyFlags) prepareItems(ctx context.Context, in *stores.Stores, job *apply.Job) ([]*itemFile, error) {
 	if len(f.stac) == 0 {
 		return nil, nil
@@ -98,30 +98,37 @@ func (f *applyFlags) prepareItems(ctx context.Context, in *stores.Stores, job *a
 			}
 		}
 	}
-	plan, err := apply.MakePlan(ctx, *job)
-	if err != nil {
-		return nil, err
-	}
-	item := stac.Item{Start: f.from, End: f.to, Grid: plan.Grid}
-	if f.datetime == "" {
-		if item.Start, item.End, err = timesOf(ctx, in, job); err != nil {
-			return nil, err
+	opened := *job
+	job.CheckPlan = func(p *outcome.Plan) error {
+		item, err := f.newItem(ctx, in, &opened, p.Grid)
+		for _, it := range list {
+			name := path.Base(strings.ReplaceAll(objstore.Redact(it.path), "?", "/"))
+			it.item = item
+			it.item.ID = strings.TrimSuffix(name, path.Ext(name))
 		}
-	}
-	if item.Footprint, err = footprint(plan.Grid); err != nil {
-		return nil, fmt.Errorf("--stac: %w", err)
-	}
-	if g := plan.Grid; !g.CRS.IsZero() && !strings.HasPrefix(g.CRS.Code, "EPSG:") {
-		if item.WKT, err = gdal.WKT(g.CRS); err != nil {
-			return nil, fmt.Errorf("--stac: %w", err)
-		}
-	}
-	for _, it := range list {
-		name := path.Base(strings.ReplaceAll(objstore.Redact(it.path), "?", "/"))
-		it.item = item
-		it.item.ID = strings.TrimSuffix(name, path.Ext(name))
+		return err
 	}
 	return list, nil
+}
+
+// newItem returns what all items of a job have in common: time and place.
+func (f *outputFlags) newItem(ctx context.Context, in *stores.Stores, job *apply.Job, g raster.Grid) (stac.Item, error) {
+	item := stac.Item{Start: f.from, End: f.to, Grid: g}
+	var err error
+	if f.datetime == "" {
+		if item.Start, item.End, err = timesOf(ctx, in, job); err != nil {
+			return item, err
+		}
+	}
+	if item.Footprint, err = footprint(g); err != nil {
+		return item, fmt.Errorf("--stac: %w", err)
+	}
+	if !g.CRS.IsZero() && !strings.HasPrefix(g.CRS.Code, "EPSG:") {
+		if item.WKT, err = gdal.WKT(g.CRS); err != nil {
+			return item, fmt.Errorf("--stac: %w", err)
+		}
+	}
+	return item, nil
 }
 
 // timesOf returns the first and last time at which inputs were taken.
