@@ -37,7 +37,6 @@ var instead = []struct{ wrong, hint string }{
 	{"===", "write =="},
 	{"^", "write ** for a power"},
 	{"{", "write [a, b] for bands"},
-	{"@", "write a[2] for a band"},
 	{"≥", "write >="},
 	{"≤", "write <="},
 	{"≠", "write !="},

@@ -170,6 +170,8 @@ func (p *parser) unexpected() error {
 		return p.fail(t.pos, "unexpected %s: write %s", t.text, strings.ToLower(t.text))
 	case t.kind == tokName || t.kind == tokInt || t.kind == tokDecimal:
 		return p.fail(t.pos, "unexpected %s: an operator is missing before it", short(t.text))
+	case t.kind == tokFile:
+		return p.fail(t.pos, "unexpected @%s: write a[2] for a band", short(t.text))
 	case t.text == "=":
 		return p.fail(t.pos, "= is not an operator: write == to compare")
 	case t.text == ")" || t.text == "]":
