@@ -112,7 +112,8 @@ func (f *applyFlags) prepareItems(ctx context.Context, in *stores.Stores, job *a
 }
 
 // newItem returns what all items of a job have in common: time and place.
-func (f *outputFlags) newItem(ctx context.Context, in *stores.Stores, job *apply.Job, g raster.Grid) (stac.Item, error) {
+func (f *outputFlags) newItem(ctx context.Context, in *stores.Stores, job *apply.Job, g raster.Grid) (stac.Item,
+	error) {
 	item := stac.Item{Start: f.from, End: f.to, Grid: g}
 	var err error
 	if f.datetime == "" {
