@@ -65,7 +65,7 @@ func tableJob(dir string, side int) Job {
 		}
 		return nil
 	})
-	job.Outputs = map[string]Output{"sums": {Path: filepath.Join(dir, "sums.txt"), TileSize: 64, Table: &Table{Format: "text",
+	job.Outputs = map[string]Output{"sums": {Path: filepath.Join(dir, "sums.txt"), Table: &Table{Format: "text",
 		Write: func(_ context.Context, f *os.File) error {
 			for _, col := range sortedKeys(sums) {
 				if _, err := fmt.Fprintf(f, "%d %.6g\n", col, sums[col]); err != nil {

@@ -75,6 +75,7 @@ type PlanOutput struct {
 	RawBytes   int64    // pixels before compression, overviews included; 0 if unknown
 	Format     string   // "GTiff", or GDAL's short name of another
 	Options    []string // its creation options
+	Table      bool     // it has no pixels: only Name, Path and Format are set
 	Notes      []Note   // what the format does not keep
 }
 

@@ -29,6 +29,9 @@ type OutputResult struct {
 	Format  string
 	Options []string
 	Files   []string
+	// Table is set for an output without pixels, of which only Name, Path, Bytes and Format are
+	// known.
+	Table bool
 }
 
 // BandResult holds the statistics of the valid pixels of one band, in stored values, before scale

@@ -21,10 +21,12 @@ func incompleteMessage(left *outcome.IncompleteError, args []string) message {
 	m := message{text: fmt.Sprintf("%s in %s (%s)", what, strings.Join(left.Paths, ", "), units.FormatSize(left.Bytes))}
 	again, shown := resumeCommand(args)
 	switch {
-	case !slices.Contains(args, "apply"): // leat demo has no --resume
+	case !slices.ContainsFunc(args, runsJobs): // leat demo has no --resume
 		m.hint = "the next run of the same command replaces them"
 	case !shown:
 		m.hint = "use the same command with --resume to compute the rest, or leat apply discard to remove them"
+	case !slices.Contains(args, "apply"):
+		m.hint = "use --resume to compute the rest, or leat apply discard DIR to remove them:\n  " + again
 	default:
 		m.hint = "use --resume to compute the rest, or discard in its place to remove them:\n  " + again
 	}
@@ -35,7 +37,7 @@ func incompleteMessage(left *outcome.IncompleteError, args []string) message {
 // resumeCommand is the command line that goes on from what one has left. It is not shown where a
 // URL in it has a secret.
 func resumeCommand(args []string) (text string, shown bool) {
-	at := slices.Index(args, "apply")
+	at := slices.IndexFunc(args, runsJobs)
 	if at < 1 || slices.ContainsFunc(args, func(a string) bool { return redact(a) != a }) {
 		return "", false
 	}
@@ -45,6 +47,9 @@ func resumeCommand(args []string) (text string, shown bool) {
 	}
 	return commandLine(again), true
 }
+
+// runsJobs reports whether an argument is a command whose runs can be resumed.
+func runsJobs(arg string) bool { return arg == "apply" || arg == "zonal" }
 
 // withoutLeftover is why a run failed, without what it has left.
 func withoutLeftover(err error) error {

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"encoding/csv"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -178,6 +180,7 @@ func TestRecipesRun(t *testing.T) {
 			t.Fatalf("mean of pixel %d: %v, want %v", i, got, sum/n)
 		}
 	}
+	checkZonal(t, dir)
 	small, _ := pixels(t, at("small.tif"))
 	classes, _ := pixels(t, at("classes.tif"))
 	for i, v := range median {
@@ -193,6 +196,40 @@ func TestRecipesRun(t *testing.T) {
 		if v == v && classes[i] != want {
 			t.Fatalf("class of pixel %d: %v of %v", i, classes[i], v)
 		}
+	}
+}
+
+// checkZonal checks the table of the polygons of sieved pixels.
+func checkZonal(t *testing.T, dir string) {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, "loss.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil || len(rows) < 2 || !slices.Equal(rows[0], []string{"fid", "count", "mean", "p10"}) {
+		t.Fatalf("%q: %v", rows, err)
+	}
+	var n, sum float64
+	for _, row := range rows[1:] {
+		count, err1 := strconv.ParseFloat(row[1], 64)
+		mean, err2 := strconv.ParseFloat(row[2], 64)
+		if err1 != nil || err2 != nil {
+			t.Fatal(row)
+		}
+		n, sum = n+count, sum+count*mean
+	}
+	change, _ := pixels(t, filepath.Join(dir, "change.tif"))
+	sieved, _ := pixels(t, filepath.Join(dir, "sieved.tif"))
+	var wantN, want float64
+	for i, v := range change {
+		if sieved[i] == 1 && v == v {
+			wantN, want = wantN+1, want+v
+		}
+	}
+	if n != wantN || math.Abs(sum-want) > 1e-9*math.Abs(want) || n == 0 {
+		t.Errorf("%v pixels with the sum %v, want %v and %v", n, sum, wantN, want)
 	}
 }
 

@@ -25,8 +25,20 @@ type runFlags struct {
 	blockWidth, blockHeight int
 }
 
-// AddFlags adds the options.
+// AddFlags adds the options of leat apply.
 func (f *runFlags) AddFlags(fl *pflag.FlagSet) {
+	f.addRunning(fl)
+	fl.BoolVar(&f.unfinished, "unfinished", false,
+		"list the unfinished outputs in directories, leat apply --unfinished [DIR...] (default: the current one), and do nothing else")
+	fl.BoolVar(&f.discard, "discard", false,
+		"remove what failed runs left of the outputs (-o), or in whole directories, leat apply --discard DIR..., and do nothing else")
+	if err := fl.MarkHidden("discard"); err != nil { // the earlier form of leat apply discard
+		panic(err)
+	}
+}
+
+// addRunning adds the options of all commands that run a job.
+func (f *runFlags) addRunning(fl *pflag.FlagSet) {
 	f.set = fl
 	fl.IntVarP(&f.workers, "jobs", "j", 0, "`N`: workers that compute and encode (default: one per core)")
 	group(fl, "jobs", "Running")
@@ -37,13 +49,6 @@ func (f *runFlags) AddFlags(fl *pflag.FlagSet) {
 		"`N`: size of blocks in pixels, or WIDTHxHEIGHT, rounded up to whole output tiles (default: planned from the memory)")
 	fl.BoolVar(&f.resume, "resume", false,
 		"go on from what the same command left when it failed, was interrupted or killed: blocks that it has done are not done again")
-	fl.BoolVar(&f.unfinished, "unfinished", false,
-		"list the unfinished outputs in directories, leat apply --unfinished [DIR...] (default: the current one), and do nothing else")
-	fl.BoolVar(&f.discard, "discard", false,
-		"remove what failed runs left of the outputs (-o), or in whole directories, leat apply --discard DIR..., and do nothing else")
-	if err := fl.MarkHidden("discard"); err != nil { // the earlier form of leat apply discard
-		panic(err)
-	}
 }
 
 // Finalize reads the values of the options, as far as they are right.

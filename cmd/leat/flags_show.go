@@ -15,12 +15,21 @@ type showFlags struct {
 	json, quiet, verbose            bool
 }
 
-// AddFlags adds the options.
+// AddFlags adds the options of leat apply.
 func (f *showFlags) AddFlags(fl *pflag.FlagSet) {
-	fl.BoolVar(&f.plan, "plan", false, "show what would be done, and do nothing (also --dry-run)")
-	group(fl, "plan", "Seeing it")
+	f.addPlan(fl)
 	fl.StringVar(&f.preview, "preview", "", "`FILE.png`: write a quicklook of the output that is first by name")
 	fl.StringVar(&f.report, "report", "", "`FILE.html`: write a page about the run")
+	f.addShowing(fl)
+}
+
+func (f *showFlags) addPlan(fl *pflag.FlagSet) {
+	fl.BoolVar(&f.plan, "plan", false, "show what would be done, and do nothing (also --dry-run)")
+	group(fl, "plan", "Seeing it")
+}
+
+// addShowing adds the options of all commands that run a job.
+func (f *showFlags) addShowing(fl *pflag.FlagSet) {
 	fl.StringVar(&f.trace, "trace", "", "`FILE.json`: write a timeline for Perfetto or chrome://tracing")
 	fl.StringVar(&f.serveAt, "serve", "",
 		"`PORT`: show the run while it goes, as a page for a browser and as metrics for Prometheus, on this machine alone (127.0.0.1), or at HOST:PORT; 0: a free port")

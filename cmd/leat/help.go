@@ -17,7 +17,7 @@ var commandGroups = []struct {
 	title    string
 	commands []string
 }{
-	{"Rasters", []string{"apply", "info", "demo"}},
+	{"Rasters", []string{"apply", "zonal", "info", "demo"}},
 	{"Data loaders", []string{"stage", "cache"}},
 	{"Jobs", []string{"jobs", "worker"}},
 }

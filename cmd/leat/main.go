@@ -124,8 +124,8 @@ workers, and writes GeoTIFFs that are the same byte for byte for any number of w
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(applyCommand(), infoCommand(), demoCommand(), workerCommand(), cacheCommand(), stageCommand(),
-		jobsCommand(), versionCommand(), configCommand(), manCommand())
+	root.AddCommand(applyCommand(), zonalCommand(), infoCommand(), demoCommand(), workerCommand(), cacheCommand(),
+		stageCommand(), jobsCommand(), versionCommand(), configCommand(), manCommand())
 	root.PersistentPreRunE = configure
 	addProfile(root)
 	root.SetGlobalNormalizationFunc(currentFlag)

@@ -73,6 +73,10 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 	}
 	for _, o := range p.Outputs {
 		fmt.Fprintf(t, "output\t%s = %s\n", o.Name, terminal.Name(o.Path))
+		if o.Table {
+			fmt.Fprintf(t, "\t%s\n", o.Format)
+			continue
+		}
 		if o.Expression != "" {
 			fmt.Fprintf(t, "\t%s\n", shorten(o.Expression))
 		}
@@ -227,6 +231,9 @@ func newPlanDoc(p *outcome.Plan) *planDoc {
 			Expression: o.Expression, Layout: tileDoc{o.TileWidth, o.TileHeight, o.RawBytes}, Bands: []bandDoc{},
 			Notes: noteTexts(o.Notes)}
 		for i := range max(o.Bands, 1) {
+			if o.Table {
+				break
+			}
 			f.Bands = append(f.Bands, bandDoc{Band: i + 1, Type: o.Type, Nodata: newPixelValue(o.Nodata)})
 		}
 		d.Outputs = append(d.Outputs, f)

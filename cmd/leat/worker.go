@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/apply"
+	"leat/internal/zonaljob"
 	"leat/raster"
 	"leat/worker/awsbatch"
 )
@@ -39,8 +40,8 @@ What leads it to the run is a secret and is passed in the environment:
 			if !apply.IsWorker() {
 				return usageError{errors.New("no run to work for: the environment has none of LEAT_WORKER_FILE, LEAT_WORKER and LEAT_WORKER_SECRET")}
 			}
-			err := apply.Work(cmd.Context(), apply.WorkOptions{Opener: openSite, Secrets: awsbatch.Fetch(),
-				Logger: slog.New(&peopleHandler{w: cmd.ErrOrStderr()})})
+			err := apply.Work(cmd.Context(), apply.WorkOptions{Functions: zonaljob.Functions(), Opener: openSite,
+				Secrets: awsbatch.Fetch(), Logger: slog.New(&peopleHandler{w: cmd.ErrOrStderr()})})
 			switch signalOf(cmd.Context()) {
 			case 0:
 			case unix.SIGTERM: // the run, or a batch system, ends workers with it

@@ -31,7 +31,7 @@ var layers = [][]string{
 	{"leat/raster", "leat/stage", "leat/worker/subprocess", "leat/worker/pbs", "leat/internal/worker/pbstest",
 		"leat/worker/awsbatch", "leat/internal/worker/batchtest", "leat/worker/slurm", "leat/internal/worker/slurmtest",
 		"leat/internal/worker/workertest", "leat/internal/worker/workersim"},
-	{"leat/internal/driver", "leat/internal/tilecache", "leat/internal/colortable", "leat/internal/zonal"},
+	{"leat/internal/driver", "leat/internal/tilecache", "leat/internal/colortable", "leat/internal/zonal", "leat/internal/table"},
 	{"leat/npy", "leat/raster/stats", "leat/raster/overview", "leat/expr", "leat/objstore/ranged", "leat/internal/tiff"},
 	{"leat/raster/geotiff", "leat/shm", "leat/internal/rastertest", "leat/internal/tiffwrite"},
 	{"leat/internal/gdal", "leat/internal/stac"},
@@ -43,7 +43,7 @@ var layers = [][]string{
 	{"leat/apply/internal/plan"},
 	{"leat/apply/internal/exec"},
 	{"leat/apply", "leat/stage/metrics", "leat/internal/live", "leat/internal/preview"},
-	{"leat/stores", "leat/internal/demo", "leat/internal/report"},
+	{"leat/stores", "leat/internal/demo", "leat/internal/report", "leat/internal/zonaljob"},
 	{"leat/cmd/leat", "leat/examples/cache", "leat/examples/sharing", "leat/examples/stage",
 		"leat/examples/workers"},
 }

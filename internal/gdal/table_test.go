@@ -20,6 +20,7 @@ var goTypes = map[string][]string{
 	"GDALRWFlag": {"int32"}, "GDALColorInterp": {"int32"}, "GDALPaletteInterp": {"int32"},
 	"GDALRATFieldType": {"int32"}, "GDALRATFieldUsage": {"int32"}, "OSRAxisMappingStrategy": {"int32"},
 	"OGRFieldType": {"int32"}, "GDALResampleAlg": {"int32"}, "OGRwkbGeometryType": {"int32"},
+	"OGRwkbByteOrder": {"int32"}, "unsigned char *": {"*uint8"},
 	"GDALMajorObjectH": {"gdal.hObject"}, "GDALDriverH": {"gdal.hDriver"}, "GDALDatasetH": {"gdal.hDataset"},
 	"GDALRasterBandH": {"gdal.hBand"}, "OGRSpatialReferenceH": {"gdal.hSRS"},
 	"GDALColorTableH": {"gdal.hColors"}, "GDALRasterAttributeTableH": {"gdal.hRAT"}, "VSILFILE *": {"gdal.hFile"},

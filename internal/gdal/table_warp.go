@@ -59,7 +59,10 @@ type vectorAPI struct {
 	OGR_F_IsFieldSetAndNotNull         func(f hFeature, i int32) int32
 	OGR_F_GetFieldAsDouble             func(f hFeature, i int32) float64
 	OGR_F_GetFieldAsInteger64          func(f hFeature, i int32) int64
+	OGR_F_GetFieldAsString             func(f hFeature, i int32) string
 	OGR_F_GetGeometryRef               func(f hFeature) hGeometry
+	OGR_G_WkbSize                      func(g hGeometry) int32
+	OGR_G_ExportToIsoWkb               func(g hGeometry, order int32, wkb *uint8) int32
 	OGR_G_GetGeometryType              func(g hGeometry) int32
 	OGR_G_GetGeometryCount             func(g hGeometry) int32
 	OGR_G_GetGeometryRef               func(g hGeometry, i int32) hGeometry

@@ -43,6 +43,9 @@ func New(name string, spec Spec, expressions bool) (*Output, []error) {
 	case spec.Table != nil:
 		o.format, o.Type, o.Bands = table{}, TableType, TableBands
 		o.Spec.NoStatistics, o.Spec.NoHistogram, o.Spec.NoOverviews = true, true, true
+		if o.Spec.TileSize == 0 {
+			o.Spec.TileSize = tableAlign
+		}
 	case spec.UsesGDAL():
 		o.format = &gdalFormat{}
 	}

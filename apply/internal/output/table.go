@@ -30,6 +30,9 @@ const (
 	TableBands = 1
 )
 
+// tableAlign is the unit of the sides of blocks of a run without rasters.
+const tableAlign = 64
+
 func (table) check(o *Output) []error {
 	if o.Spec.Path == "" {
 		return []error{fmt.Errorf("output %s: %w", o.Name, jobspec.Errorf("Output.Path", "no file is given"))}
@@ -67,7 +70,7 @@ func (table) memory(*Output, raster.Grid, int64) memory { return memory{} }
 func (table) layOut(ctx context.Context, w *Writer) (Finished, error) {
 	defer w.timings.Start("laying out", "main", -1).Stop()
 	f := &finishedTable{w: w,
-		res: outcome.OutputResult{Name: w.Name, Path: w.Spec.Label(), Format: w.Spec.FormatName()}}
+		res: outcome.OutputResult{Name: w.Name, Path: w.Spec.Label(), Format: w.Spec.FormatName(), Table: true}}
 	var err error
 	if f.file, err = tempfile.Create(w.Spec.localPath(), 0o666); err != nil {
 		return nil, err

@@ -51,6 +51,11 @@ func (p *Plan) describe(job *resolve.Job) {
 		}
 	}
 	for _, o := range job.Outputs {
+		if o.Spec.Table != nil {
+			p.Outputs = append(p.Outputs,
+				outcome.PlanOutput{Name: o.Name, Path: o.Spec.Label(), Format: o.Spec.FormatName(), Table: true})
+			continue
+		}
 		po := outcome.PlanOutput{Name: o.Name, Path: o.Spec.Label(), Expression: job.Values.Expressions[o.Name],
 			Type: "from the first block", Bands: o.Bands,
 			Nodata: "none", Coding: o.CodingText(), TileWidth: o.TileWidth, TileHeight: o.TileHeight,

@@ -1,0 +1,251 @@
+package zonaljob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"leat/apply"
+	"leat/block"
+	"leat/internal/gdal"
+	"leat/internal/table"
+	"leat/internal/zonal"
+)
+
+// Options say what to compute of which zones.
+type Options struct {
+	Path string // of the table
+	// Zones are polygons, of which By are attributes that identify them; none: their numbers (FID).
+	// Raster is a raster of zone numbers instead.
+	Zones   gdal.VectorRequest
+	By      []string
+	Outside Outside
+	Raster  *apply.Input
+
+	Stats     string // a list as zonal.Parse reads it
+	Rule      zonal.Rule
+	Variables map[string]string // expressions by name
+	NoClobber bool
+	TempDir   string
+	Warn      func(text string) // called before the first block
+}
+
+// run is what a job of zonal statistics has in the process of the run.
+type run struct {
+	o       *Options
+	stats   []zonal.Statistic
+	format  table.Format
+	zones   *zoneList
+	merger  *merger
+	columns []table.Column
+}
+
+// Complete adds inputs, function and output to a job that has the inputs of the expressions.
+func Complete(job *apply.Job, o *Options) error {
+	r := &run{o: o}
+	var errs []error
+	var err error
+	if r.stats, err = zonal.Parse(o.Stats); err != nil {
+		errs = append(errs, err)
+	}
+	var ok bool
+	if r.format, ok = table.FormatOf(o.Path); !ok {
+		errs = append(errs, &FormatError{o.Path})
+	}
+	job.Variables = map[string]string{}
+	for name, expression := range o.Variables {
+		job.Variables[name] = expression
+	}
+	if o.Raster != nil {
+		if _, taken := job.Inputs[zonesName]; taken {
+			errs = append(errs, fmt.Errorf("%s is the name of the zones, and of an input", zonesName))
+		}
+		if _, taken := o.Variables[zonesName]; taken {
+			errs = append(errs, fmt.Errorf("%s is the name of the zones, and of a variable", zonesName))
+		}
+		job.Inputs[zonesName] = *o.Raster
+		job.Variables[zonesName] = zonesName
+	}
+	job.Functions, job.Function = Functions(), functionName
+	job.MakeParams = r.makeParams
+	job.Merge = func(_ int, v any) error { return r.merger.add(v.([]byte)) }
+	job.Outputs = map[string]apply.Output{OutputName: {Path: o.Path, NoClobber: o.NoClobber, TempDir: o.TempDir,
+		Table: &apply.Table{Format: r.format.Name, Write: r.write}}}
+	return errors.Join(errs...)
+}
+
+// OutputName is the name of the job's output.
+const OutputName = "table"
+
+// FormatError is returned for a table whose name has the ending of no format.
+type FormatError struct{ Path string }
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("%s: expected a name that ends in .csv or .parquet", e.Path)
+}
+
+// makeParams reads the zones.
+func (r *run) makeParams(ctx context.Context, job apply.Resolved) (any, int64, error) {
+	g := job.Grid
+	s := settings{Grid: block.Window{Width: g.Width, Height: g.Height}, Rule: r.o.Rule, Stats: r.o.Stats,
+		Raster: r.o.Raster != nil}
+	names := make([]string, 0, len(r.o.Variables))
+	for name := range r.o.Variables {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		v := job.Variables[name]
+		s.Variables = append(s.Variables, variable{name, v.Type, v.Bands})
+	}
+	if _, err := s.specs(); err != nil {
+		return nil, 0, err
+	}
+	var list shapes
+	if s.Raster {
+		if err := checkZonesRaster(job.Variables[zonesName], r.o.Raster.Files[0]); err != nil {
+			return nil, 0, err
+		}
+	} else {
+		var err error
+		if r.zones, err = readZones(ctx, r.o.Zones, r.o.By, g, r.o.Outside); err != nil {
+			return nil, 0, err
+		}
+		list = r.zones.shapes
+		for _, text := range r.zones.warnings() {
+			r.o.Warn(text)
+		}
+	}
+	p, err := newParams(s, list)
+	if err != nil {
+		return nil, 0, err
+	}
+	if r.merger, err = newMerger(p); err != nil {
+		return nil, 0, err
+	}
+	if r.columns, err = r.tableColumns(s.Variables); err != nil {
+		return nil, 0, err
+	}
+	return p, p.bytes(), nil
+}
+
+// checkZonesRaster returns an error unless zones are integers of one band.
+func checkZonesRaster(v apply.Variable, path string) error {
+	if !v.Type.IsInteger() || v.Type.Size() == 8 && !v.Type.IsSigned() {
+		return fmt.Errorf("zones %s: pixels of %v, expected integers", path, v.Type)
+	}
+	if v.Bands != 1 {
+		return fmt.Errorf("zones %s: %d bands, expected one", path, v.Bands)
+	}
+	return nil
+}
+
+// tableColumns returns the columns of the table: what identifies zones, and the statistics of each
+// band of each variable.
+func (r *run) tableColumns(variables []variable) ([]table.Column, error) {
+	var list []table.Column
+	switch {
+	case r.zones == nil:
+		list = append(list, table.Column{Name: "zone", Type: table.Int64})
+	case len(r.o.By) == 0:
+		list = append(list, table.Column{Name: "fid", Type: table.Int64})
+	default:
+		for i, name := range r.o.By {
+			list = append(list, table.Column{Name: name, Type: idType(r.zones.types[i])})
+		}
+	}
+	i := 0
+	for _, v := range variables {
+		for band := range v.Bands {
+			prefix := ""
+			if len(variables) > 1 {
+				prefix = v.Name + "_"
+			}
+			if v.Bands > 1 {
+				prefix = fmt.Sprintf("%s_%d_", v.Name, band+1)
+			}
+			for _, c := range r.merger.specs[i].Columns() {
+				list = append(list, table.Column{Name: prefix + c.Name, Type: columnType(c.Type)})
+			}
+			i++
+		}
+	}
+	names := map[string]bool{}
+	for _, c := range list {
+		if names[c.Name] {
+			return nil, fmt.Errorf("the table would have two columns %s, expected an attribute or a variable of another name", c.Name)
+		}
+		names[c.Name] = true
+	}
+	return list, nil
+}
+
+// idType returns the type of a column of an attribute's values.
+func idType(ogr string) table.Type {
+	switch ogr {
+	case "Integer", "Integer64":
+		return table.Int64
+	case "Real":
+		return table.Float64
+	}
+	return table.Text
+}
+
+func columnType(t zonal.ColumnType) table.Type {
+	switch t {
+	case zonal.Int64:
+		return table.Int64
+	case zonal.Uint64:
+		return table.Uint64
+	case zonal.Histogram:
+		return table.Text
+	}
+	return table.Float64
+}
+
+// write writes the table: a row for each zone, in the order of the source, or of the numbers of a
+// raster.
+func (r *run) write(ctx context.Context, f *os.File) error {
+	if err := r.merger.finish(); err != nil {
+		return err
+	}
+	w, err := r.format.New(f, r.columns)
+	if err != nil {
+		return err
+	}
+	n := len(r.merger.done.places)
+	row := make([]any, 0, len(r.columns))
+	var values []zonal.Value
+	for i := range n {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if values, err = r.merger.row(values[:0], i); err != nil {
+			return err
+		}
+		row = r.appendID(row[:0], i)
+		for _, v := range values {
+			row = append(row, cell(v))
+		}
+		if err := w.Write(row); err != nil {
+			return err
+		}
+	}
+	return w.Close()
+}
+
+// appendID appends what identifies zone i.
+func (r *run) appendID(row []any, i int) []any {
+	switch {
+	case r.zones == nil:
+		return append(row, r.merger.order[i])
+	case len(r.o.By) == 0:
+		return append(row, r.zones.fids[i])
+	}
+	for _, ids := range r.zones.ids {
+		row = append(row, ids[i])
+	}
+	return row
+}

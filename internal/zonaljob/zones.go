@@ -1,0 +1,134 @@
+package zonaljob
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"leat/block"
+	"leat/internal/gdal"
+	"leat/internal/units"
+	"leat/internal/zonal"
+	"leat/raster"
+)
+
+// Outside says what becomes of zones outside the raster.
+type Outside uint8
+
+const (
+	OutsideWarn  Outside = iota // they have rows without values, and a warning counts them
+	OutsideError                // they are errors
+)
+
+// zoneList is what is read of a vector source.
+type zoneList struct {
+	shapes shapes
+	fids   []int64
+	ids    [][]any // by attribute and zone
+	types  []string
+	// outside counts the zones outside the raster, and empty those without a polygon; the first of
+	// each is named.
+	outside, empty           int
+	firstOutside, firstEmpty int64
+}
+
+// readZones reads the polygons of a vector source in pixel coordinates of a grid.
+func readZones(ctx context.Context, r gdal.VectorRequest, by []string, grid raster.Grid,
+	outside Outside) (*zoneList, error) {
+	z := &zoneList{ids: make([][]any, len(by))}
+	seen := map[string]int64{}
+	whole := block.Window{Width: grid.Width, Height: grid.Height}
+	var outsideBox zonal.Box
+	layer, err := gdal.ReadFeatures(ctx, r, by, grid, func(f *gdal.Feature) error {
+		if err := z.addID(r.Path, by, f, seen); err != nil {
+			return err
+		}
+		if f.WKB == nil {
+			if z.empty == 0 {
+				z.firstEmpty = f.FID
+			}
+			z.empty++
+			z.shapes.add(nil)
+			return nil
+		}
+		p, err := zonal.ParseWKB(f.WKB)
+		if err != nil {
+			return fmt.Errorf("%s: feature %d: %w", r.Path, f.FID, err)
+		}
+		box, ok := p.Bounds()
+		if ok {
+			for i := 0; i+1 < len(p.XY); i += 2 {
+				if p.XY[i], p.XY[i+1], ok = grid.Transform.Invert(p.XY[i], p.XY[i+1]); !ok {
+					return fmt.Errorf("%s: the raster's transform %v can't be inverted", r.Path, grid.Transform)
+				}
+			}
+			pixels, _ := p.Bounds()
+			if pixels.Window().Intersect(whole).Empty() {
+				if outside == OutsideError {
+					return outsideError(r.Path, f.FID, box, grid)
+				}
+				if z.outside == 0 {
+					z.firstOutside, outsideBox = f.FID, box
+				}
+				z.outside++
+			}
+		}
+		z.shapes.add(p)
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(z.fids) == 0:
+		return nil, fmt.Errorf("%s: the layer %s has no features, expected polygons", r.Path, layer.Name)
+	case z.outside > 0 && z.outside+z.empty == len(z.fids):
+		return nil, fmt.Errorf("%w; no zone lies on it", outsideError(r.Path, z.firstOutside, outsideBox, grid))
+	}
+	z.types = layer.FieldTypes(by)
+	return z, nil
+}
+
+// addID takes the id of a feature, which must be unique.
+func (z *zoneList) addID(path string, by []string, f *gdal.Feature, seen map[string]int64) error {
+	z.fids = append(z.fids, f.FID)
+	if len(by) == 0 {
+		return nil
+	}
+	var key strings.Builder
+	for i, v := range f.Values {
+		if v == nil {
+			return fmt.Errorf("%s: feature %d has no value of the attribute %s, which is to identify it", path, f.FID, by[i])
+		}
+		z.ids[i] = append(z.ids[i], v)
+		fmt.Fprintf(&key, "%v\x00", v)
+	}
+	if first, again := seen[key.String()]; again {
+		var what []string
+		for i, name := range by {
+			what = append(what, fmt.Sprintf("%s %v", name, f.Values[i]))
+		}
+		return fmt.Errorf("%s: the features %d and %d have the same %s, expected unique values", path, first, f.FID,
+			strings.Join(what, ", "))
+	}
+	seen[key.String()] = f.FID
+	return nil
+}
+
+func outsideError(path string, fid int64, box zonal.Box, grid raster.Grid) error {
+	x0, y0, x1, y1 := grid.Bounds()
+	return fmt.Errorf("%s: feature %d lies outside the raster, at x %.9g to %.9g and y %.9g to %.9g in %v; the raster has x %.9g to %.9g and y %.9g to %.9g",
+		path, fid, box.MinX, box.MaxX, box.MinY, box.MaxY, grid.CRS, x0, x1, y0, y1)
+}
+
+// warnings returns what is odd about the zones.
+func (z *zoneList) warnings() (list []string) {
+	if z.outside > 0 {
+		list = append(list, fmt.Sprintf("%s outside the raster, the first is feature %d: no values",
+			units.Plural(int64(z.outside), "zone lies", "zones lie"), z.firstOutside))
+	}
+	if z.empty > 0 {
+		list = append(list, fmt.Sprintf("%s no polygon, the first is feature %d: no values",
+			units.Plural(int64(z.empty), "zone has", "zones have"), z.firstEmpty))
+	}
+	return list
+}
