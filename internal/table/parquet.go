@@ -9,7 +9,7 @@ import (
 
 // parquetWriter writes a Parquet file whose columns are all optional, compressed by zstd.
 type parquetWriter struct {
-	w       *parquet.Writer
+	w       *parquet.GenericWriter[any]
 	columns []Column
 	rows    []parquet.Row
 }
@@ -37,7 +37,7 @@ func newParquet(w io.Writer, columns []Column) (Writer, error) {
 		root.fields = append(root.fields, field{parquet.Optional(leaf), c.Name})
 	}
 	p := &parquetWriter{columns: columns}
-	p.w = parquet.NewWriter(w, parquet.NewSchema("table", root), parquet.Compression(&parquet.Zstd),
+	p.w = parquet.NewGenericWriter[any](w, parquet.NewSchema("table", root), parquet.Compression(&parquet.Zstd),
 		parquet.MaxRowsPerRowGroup(rowGroup), parquet.CreatedBy("leat", "", ""))
 	return p, nil
 }
