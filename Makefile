@@ -17,7 +17,7 @@ override PREFIX := $(patsubst ~/%,$(HOME)/%,$(PREFIX))
 # Everything is compiled with the same flags, so it is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath -tags=disable_grpc_modules)
 
-.PHONY: reference build static install uninstall dist demo test test-rest test-all race fuzz bench-apply bench-cache bench-shm bench-namespace bench-stage bench-workers bench-gdal clean
+.PHONY: reference build static install uninstall dist demo test test-rest test-all race fuzz bench-apply bench-cache bench-shm bench-namespace bench-stage bench-workers bench-gdal bench-zonal clean
 
 LDFLAGS := -s -w -X main.commit=$(COMMIT)
 
@@ -103,6 +103,10 @@ bench-workers:
 bench-gdal:
 	scripts/test-deps
 	cd bench && $(GO) run ./cmd/bench gdal
+
+bench-zonal:
+	scripts/test-deps
+	cd bench && $(GO) run ./cmd/bench zonal
 
 clean:
 	rm -rf bin demo dist bench/data

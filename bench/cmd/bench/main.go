@@ -13,8 +13,10 @@ import (
 	"leat/bench/shm"
 	"leat/bench/stage"
 	"leat/bench/workers"
+	"leat/bench/zonal"
 )
 
 func main() {
-	os.Exit(runner.Main(apply.Part, cache.Part, shm.Part, namespace.Part, stage.Part, workers.Part, gdal.Part))
+	os.Exit(runner.Main(apply.Part, cache.Part, shm.Part, namespace.Part, stage.Part, workers.Part, gdal.Part,
+		zonal.Part))
 }

@@ -1,0 +1,35 @@
+package zonal
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"leat/bench/runner"
+	"leat/internal/gdal"
+)
+
+// TestTheBenchmarkRuns runs all of it, small. Its numbers are not looked at.
+func TestTheBenchmarkRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: builds leat and takes seconds")
+	}
+	if err := gdal.Available(); err != nil {
+		t.Skip(err)
+	}
+	if _, err := findPython(t.Context()); err != nil {
+		t.Skip(err)
+	}
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	var out bytes.Buffer
+	if err := runner.Run(t.Context(), Part, []string{"-quick", "-data", filepath.Join(temp, "data")}, &out); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	for _, line := range []string{"| leat, mean by centre |", "100 polygons over 1000 x 1000 pixels"} {
+		if !strings.Contains(out.String(), line) {
+			t.Errorf("%q is missing in\n%s", line, out.String())
+		}
+	}
+}
