@@ -1,5 +1,5 @@
-// Package zonal measures leat zonal against rasterstats' algorithm in rasterio and NumPy: statistics of
-// many polygons over one raster, in whole runs.
+// Package zonal measures leat zonal against rasterstats' algorithm in rasterio and NumPy:
+// statistics of many polygons over one raster, in whole runs.
 package zonal
 
 import (
