@@ -1,6 +1,6 @@
 # Runs the scripts of one test process, each in a child of its own. It imports modules once: that
 # takes longer than most scripts. It ends when its standard input does.
-import importlib, json, os, select, signal, socket, sys, traceback
+import faulthandler, importlib, json, os, select, signal, socket, sys, traceback
 
 
 def write(file, data):
@@ -41,6 +41,7 @@ def run(request, connection):
 
 
 def serve(name):
+    faulthandler.enable(os.dup(2))  # where a script crashed
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("\0" + name)
