@@ -32,6 +32,7 @@ type shownRun struct {
 	before   int64          // pixels that an earlier run computed
 	phase    live.Phase     // of the end; "" before
 	err      string
+	hint     string // about err
 	messages []live.Message
 	// What was done at the looks of the last seconds, for the throughput.
 	looks []look
@@ -93,7 +94,8 @@ func (s *shownRun) end(err error) {
 	s.mu.Lock()
 	s.phase = live.Done
 	if err != nil {
-		s.phase, s.err = live.Failed, errorText(withoutLeftover(err))
+		err = withoutLeftover(err)
+		s.phase, s.err, s.hint = live.Failed, errorText(err), hintText(err)
 		s.messages = append(s.messages, live.Message{Time: time.Now(), Text: s.err})
 	}
 	s.mu.Unlock()
@@ -112,7 +114,7 @@ func (s *shownRun) warn(at time.Time, text string) {
 func (s *shownRun) status() live.Status {
 	s.mu.Lock()
 	st := live.Status{Command: commandLine(os.Args), Version: version, Started: s.started, Phase: live.Staging,
-		Err: s.err, Messages: append([]live.Message{}, s.messages...)}
+		Err: s.err, Hint: s.hint, Messages: append([]live.Message{}, s.messages...)}
 	run, phase := s.run, s.phase
 	s.mu.Unlock()
 	st.Timings, st.Memory = s.rec.Summary(), sysmem.Resident()

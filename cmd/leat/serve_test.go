@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,8 +17,11 @@ import (
 	"time"
 
 	"leat/apply"
+	"leat/apply/outcome"
+	"leat/internal/live"
 	"leat/ndarray"
 	"leat/raster"
+	"leat/timing"
 )
 
 // The page's numbers are those of the run, and it shows the run's end.
@@ -63,6 +67,48 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// checkRefused checks that the page of a run that goes on refuses requests.
+func checkRefused(t *testing.T, urls ...string) {
+	t.Helper()
+	for _, url := range urls {
+		resp, err := http.Get(url)
+		if err != nil {
+			continue // the run is over
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: %s", url, resp.Status)
+		}
+	}
+}
+
+func TestLivePageShowsHint(t *testing.T) {
+	t.Parallel()
+	s := &shownRun{rec: timing.New()}
+	s.page = live.New(live.Options{Status: s.status})
+	url, err := s.page.Listen("0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.end(&outcome.FieldError{Field: "Controls.Unscale", Err: errors.New("bad scale")})
+	if st := s.status(); st.Phase != live.Failed || st.Err != "bad scale" || st.Hint != "leave out --unscale" {
+		t.Errorf("%s: %+v", url, st)
+	}
+}
+
+func TestShortTokenIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	leat(t, exitDone, dir, "demo", "--size", "64", ".")
+	c, out := process(t, dir, "apply", "-i", "a=B04.tif", "-o", "o=o.tif", "-e", "a", "--serve", "0")
+	c.Env = append(os.Environ(), serveToken+"=tooshort")
+	_ = c.Run()
+	if c.ProcessState.ExitCode() != exitUsage || !strings.Contains(out.String(), serveToken) ||
+		strings.Contains(out.String(), "tooshort") {
+		t.Errorf("exit code %d: %s", c.ProcessState.ExitCode(), out)
+	}
+}
+
 // seenAtWork has a program run an expression of so many terms, looks at its page, and reports
 // whether it was seen among its blocks.
 func seenAtWork(t *testing.T, leat string, on []string, terms int) (working bool) {
@@ -75,6 +121,10 @@ func seenAtWork(t *testing.T, leat string, on []string, terms int) (working bool
 		"0"}, on...)
 	c := exec.CommandContext(t.Context(), leat, args...)
 	c.Dir = filepath.Dir(leat)
+	const fixed = "a token of 16 or more"
+	if on[0] == "--on" {
+		c.Env = append(os.Environ(), serveToken+"="+fixed)
+	}
 	stderr, err := c.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -83,9 +133,13 @@ func seenAtWork(t *testing.T, leat string, on []string, terms int) (working bool
 		t.Fatal(err)
 	}
 	line, err := bufio.NewReader(stderr).ReadString('\n')
-	url := regexp.MustCompile(`http://127\.0\.0\.1:\d+/\?token=[0-9a-f]{32}`).FindString(line)
-	if url == "" {
-		t.Fatalf("%q has no URL (%v)", line, err)
+	url := regexp.MustCompile(`http://127\.0\.0\.1:\d+/(\?token=[0-9a-f]{32})?`).FindString(line)
+	if url == "" || strings.Contains(url, "token") == (on[0] == "--on") {
+		t.Fatalf("%q has no URL, or one with the fixed token (%v)", line, err)
+	}
+	if on[0] == "--on" {
+		checkRefused(t, url+"status.json", url+"status.json?token=another+of+16+or+more")
+		url += "?token=" + strings.ReplaceAll(fixed, " ", "+")
 	}
 	var seen struct {
 		Title   string

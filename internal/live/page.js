@@ -84,7 +84,7 @@ function drawHead(s) {
   if (show("command", s.command) && at("command").textContent !== s.command) {
     at("command").replaceChildren(...s.command.split(/( +)/).map((part) => part.trim() ? make("span", part) : part));
   }
-  if (show("error", s.error)) say(at("error"), s.error);
+  if (show("error", s.error)) say(at("error"), s.error + (s.hint ? "\nhint: " + s.hint : ""));
 
   at("bar").style.width = (total ? 100 * done / total : percent) + "%";
   at("progress").setAttribute("aria-valuenow", percent);

@@ -17,6 +17,7 @@ type Status struct {
 	Elapsed time.Duration `json:"elapsed_ns"` // 0: since Started
 	Phase   Phase         `json:"phase"`
 	Err     string        `json:"error,omitempty"` // the cause if it failed
+	Hint    string        `json:"hint,omitempty"`  // what the user can do about Err, if that is known
 
 	Blocks   Blocks        `json:"blocks"`
 	Grid     *Grid         `json:"grid"`
