@@ -13,7 +13,7 @@ const (
 	astDecimal                // num; also nan, inf, pi
 	astNodata
 	astName    // text
-	astPlace   // text: x, y, col, row
+	astPlace   // text: the name of a coordinate
 	astUnary   // text: - + ~ not; args[0]
 	astBinary  // text: + - * / % ** << >> & | and or
 	astCompare // ops between args
@@ -93,7 +93,7 @@ func reserved(name string) string {
 	switch name {
 	case "and", "or", "not", "in":
 		return "an operator"
-	case "x", "y", "col", "row":
+	case "x", "y", "col", "row", "lon", "lat", "pixel_area":
 		return "a coordinate of the pixel"
 	case "nodata", "nan", "inf", "pi":
 		return "a constant"

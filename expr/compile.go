@@ -113,6 +113,7 @@ type compiler struct {
 
 	width, height int
 	placed        bool // the expression uses coordinates
+	geodetic      bool // of those, lon, lat or pixel_area
 	tables        map[string]string
 
 	focals     []focalNode // each after those that its operand uses

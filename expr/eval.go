@@ -128,6 +128,9 @@ func (ev *Evaluator) Eval(src []Operand, dst [][]byte, n int, c *Counts) error {
 // EvalAt is Eval for pixels at a place of the raster.
 func (ev *Evaluator) EvalAt(place Place, src []Operand, dst [][]byte, n int, c *Counts) error {
 	p := ev.p
+	if p.geodetic && place.Geodetic == nil {
+		return errNoGeodetic
+	}
 	if p.placed && place.Columns <= 0 {
 		return errors.New("expr: Eval of an expression with coordinates: the place of the pixels is missing")
 	}

@@ -80,6 +80,8 @@ func (ev *Evaluator) EvalWindow(f Frame, src []Operand, dst [][]byte, c *Counts)
 	out := block.Window{Col: f.Col, Row: f.Row, Width: f.Columns, Height: f.Rows}
 	in := out.Grow(f.Margin)
 	switch {
+	case p.geodetic && f.Geodetic == nil:
+		return errNoGeodetic
 	case out.Empty() || f.Margin < p.Margin():
 		return fmt.Errorf("expr: EvalWindow of %v with a margin of %d pixels, the program needs %d", out, f.Margin,
 			p.Margin())
@@ -94,7 +96,9 @@ func (ev *Evaluator) EvalWindow(f Frame, src []Operand, dst [][]byte, c *Counts)
 	if err := p.checkOutputs(dst, int(out.Pixels())); err != nil {
 		return err
 	}
-	ev.begin(Place{Col: in.Col, Row: in.Row, Columns: in.Width, Transform: f.Transform}, c)
+	at := f.Place
+	at.Col, at.Row, at.Columns = in.Col, in.Row, in.Width
+	ev.begin(at, c)
 	if p.focal == nil {
 		return ev.evalRows(out, in, out, src, dst)
 	}

@@ -55,7 +55,7 @@ func (c *compiler) finish(e *Expr, vs []val, opts *Options) (*Program, error) {
 		return nil, err
 	}
 	p := &Program{text: e.text, out: out, bands: len(vs), invalid: invalid, copied: make([]*Ref, len(vs)),
-		placed: c.placed}
+		placed: c.placed, geodetic: c.geodetic}
 	for i, v := range vs {
 		p.copied[i] = c.copied(v, &out)
 	}

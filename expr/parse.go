@@ -415,7 +415,7 @@ func (p *parser) name(t token) (*ast, error) {
 	switch t.text {
 	case "nodata":
 		return &ast{kind: astNodata, pos: t.pos}, nil
-	case "x", "y", "col", "row":
+	case "x", "y", "col", "row", "lon", "lat", "pixel_area":
 		return &ast{kind: astPlace, pos: t.pos, text: t.text}, nil
 	case "nan":
 		return &ast{kind: astDecimal, pos: t.pos, num: math.NaN()}, nil

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"errors"
 	"math"
 	"slices"
 )
@@ -13,10 +14,18 @@ type Place struct {
 	// Transform maps columns and rows of the raster to coordinates, in GDAL's order: x is
 	// t[0] + col*t[1] + row*t[2], y is t[3] + col*t[4] + row*t[5].
 	Transform [6]float64
+	// Geodetic computes lon, lat or pixel_area of the pixels from a column and a row on, in this
+	// row; NaN where there is none. Programs for which Program.Geodetic is true need it.
+	Geodetic func(name string, col, row int, d []float64) error
 }
 
 // coordinates are the names of the coordinates, by number.
-var coordinates = []string{"x", "y", "col", "row"}
+var coordinates = []string{"x", "y", "col", "row", "lon", "lat", "pixel_area"}
+
+var errNoGeodetic = errors.New("expr: Eval of an expression with lon, lat or pixel_area: Place.Geodetic is missing")
+
+// firstGeodetic is the number of the first coordinate that Place.Geodetic computes.
+const firstGeodetic = 4
 
 // coordinate returns the value of a coordinate. That of the pixel's centre is a float64, the column
 // and the row are integers.
@@ -24,6 +33,10 @@ func (c *compiler) coordinate(name string) val {
 	c.placed = true
 	which := slices.Index(coordinates, name)
 	t := floatType(c64)
+	if which >= firstGeodetic {
+		c.geodetic = true
+		return val{t: t, node: c.add(node{op: opPlace, reg: reg64, ref: which}), nan: true}
+	}
 	if size := [...]int{2: c.width, 3: c.height}; which >= 2 {
 		least, most := int64(0), int64(math.MaxInt32)
 		switch from := [...]int{2: c.domain.Col, 3: c.domain.Row}[which]; {
@@ -43,6 +56,8 @@ func (c *compiler) coordinate(name string) val {
 // placeKernel returns the instruction that computes a coordinate.
 func placeKernel(which int, r regKind) runner {
 	switch {
+	case which >= firstGeodetic:
+		return func(ev *Evaluator, in *instr, n int) { placeGeodetic(ev, ev.r64[in.dst][:n], coordinates[which]) }
 	case which < 2:
 		return func(ev *Evaluator, in *instr, n int) { placeXY(ev, ev.r64[in.dst][:n], which*3) }
 	case r == reg32:
@@ -58,6 +73,14 @@ func placeXY(ev *Evaluator, d []float64, from int) {
 		down := float64((float64(row) + 0.5) * t[2])
 		for k := range n {
 			d[i+k] = float64((float64(col+k)+0.5)*t[1]) + down + t[0]
+		}
+	})
+}
+
+func placeGeodetic(ev *Evaluator, d []float64, name string) {
+	ev.place.rows(ev.base, len(d), func(i, n, col, row int) {
+		if err := ev.place.Geodetic(name, col, row, d[i:i+n]); err != nil {
+			ev.recordError(PixelError{Index: i, Input: name, Msg: err.Error()})
 		}
 	})
 }

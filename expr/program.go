@@ -18,6 +18,7 @@ type Program struct {
 	invalid  bool
 	copied   []*Ref     // by output band
 	placed   bool       // uses coordinates
+	geodetic bool       // uses those of Place.Geodetic
 	focal    *focalPlan // nil without focal functions
 
 	code []instr
@@ -67,6 +68,9 @@ func (p *Program) CopiedBand(band int) (Ref, bool) {
 	}
 	return *p.copied[band-1], true
 }
+
+// Geodetic reports whether the program uses lon, lat or pixel_area.
+func (p *Program) Geodetic() bool { return p.geodetic }
 
 // CanBeInvalid reports whether output pixels can be invalid.
 func (p *Program) CanBeInvalid() bool { return p.invalid }

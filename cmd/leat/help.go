@@ -188,6 +188,7 @@ const syntaxText = `An expression computes a pixel of an output from the pixels 
   & | ~ << >>    bits of integers
   < <= > >=      comparisons, also == and !=; and, or, not join them
   x, y           coordinates of the pixel's centre; col, row: its column and row, from 0
+  lon, lat       longitude and latitude of the pixel's centre in EPSG:4326; pixel_area: its area in m2
   a in [3, 8]    whether a is one of the numbers; also not in
   c ? a : b      a where c holds, else b
   v = a * 2; v   a name for an intermediate result

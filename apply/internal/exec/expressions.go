@@ -108,12 +108,12 @@ func (ev *evaluators) eval(b *Block, i int, p *resolve.Program) (*ndarray.Array,
 		ev.dst = append(ev.dst, out.At(band).Raw())
 	}
 	counts := expr.Counts{FirstCollision: -1}
-	var err error
-	if frame.Margin == 0 && !p.Focal() {
-		err = ev.evals[i].EvalAt(frame.Place, ev.operands, ev.dst, w.Width*w.Height, &counts)
-	} else {
-		err = ev.evals[i].EvalWindow(frame, ev.operands, ev.dst, &counts)
-	}
+	err := place(p, b.Grid(), frame.Place, func(at expr.Place) error {
+		if frame.Place = at; frame.Margin == 0 && !p.Focal() {
+			return ev.evals[i].EvalAt(at, ev.operands, ev.dst, w.Width*w.Height, &counts)
+		}
+		return ev.evals[i].EvalWindow(frame, ev.operands, ev.dst, &counts)
+	})
 	if err != nil {
 		return nil, counts, locate(b, p, err)
 	}

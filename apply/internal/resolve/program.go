@@ -50,6 +50,9 @@ func compile(job *jobspec.Job, in *Inputs, grid raster.Grid, domain block.Window
 		if err == nil && !e.Focal() { // which need the pixels that alpha masks
 			p, carried, err = carryAlpha(e, p, opts, job, in, grid)
 		}
+		if err == nil && p.Geodetic() {
+			err = checkGeodetic(grid)
+		}
 		if err != nil {
 			errs = append(errs, compileError(job, o.Name, err))
 			continue

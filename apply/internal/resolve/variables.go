@@ -52,6 +52,9 @@ func compileVariables(job *jobspec.Job, in *Inputs, grid raster.Grid, domain blo
 		p, err := compileVariable(job.Variables[name], described,
 			&expr.Options{NoMask: job.Controls.NoMask, Tables: job.Tables, Width: grid.Width, Height: grid.Height,
 				Domain: domain, Margin: job.Controls.Margin, Ground: ground(grid)})
+		if err == nil && p.Geodetic() {
+			err = checkGeodetic(grid)
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("variable %s: %w", name, plain(err)))
 			continue
