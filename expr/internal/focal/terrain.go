@@ -32,7 +32,12 @@ func Slope[T Float](dst, src *Plane[T], cell CellSize, s *Scratch) {
 			dx, dy := horn(left, center, right)
 			left, center = center, right
 			dx, dy = float64(dx*x), float64(dy*y)
-			to[i] = T(atan(math.Sqrt(float64(dx*dx)+float64(dy*dy))) * (180 / math.Pi))
+			rise := math.Sqrt(float64(dx*dx) + float64(dy*dy))
+			if rise <= 1 {
+				to[i] = T(atanRatio(rise, 1, rise) * (180 / math.Pi))
+			} else {
+				to[i] = T(atan(rise) * (180 / math.Pi))
+			}
 		}
 	})
 }
@@ -102,19 +107,17 @@ func horn(left, center, right hornColumn) (dx, dy float64) {
 	return right.sum - left.sum, left.rise + (center.rise + center.rise) + right.rise
 }
 
-// arcs are the arc tangents of multiples of 1/16.
-var arcs = func() (arcs [17]float64) {
+// arcs are the arc tangents of multiples of 1/64: of those up to 1, and more, so that indexing needs
+// no check.
+var arcs = func() (arcs [128]float64) {
 	for i := range arcs {
-		arcs[i] = elementary.Atan(float64(i) / 16)
+		arcs[i] = elementary.Atan(float64(i) / 64)
 	}
 	return arcs
 }()
 
-// atan returns the arc tangent of x >= 0.
+// atan returns the arc tangent of x > 1, or NaN.
 func atan(x float64) float64 {
-	if x <= 1 {
-		return atanRatio(x, 1, x)
-	}
 	if x < math.MaxFloat64 {
 		return math.Pi/2 - atanRatio(1, x, 1/x)
 	}
@@ -122,20 +125,13 @@ func atan(x float64) float64 {
 }
 
 // atanRatio returns the arc tangent of y / x, which is near ratio, from 0 to 1. It is that of a
-// multiple of 1/16 plus a short series.
+// multiple of 1/64 plus a short series.
 func atanRatio(y, x, ratio float64) float64 {
-	k := uint(ratio*16+0.5) & 31
-	if k > 16 {
-		k = 16
-	}
-	c := float64(k) / 16
+	k := int(ratio*64+0.5) & 127
+	c := float64(k) * (1.0 / 64)
 	u := (y - float64(c*x)) / (x + float64(c*y))
 	z := float64(u * u)
-	p := float64(z*(1.0/13)) - 1.0/11
-	p = float64(z*p) + 1.0/9
-	p = float64(z*p) - 1.0/7
-	p = float64(z*p) + 1.0/5
-	p = float64(z*p) - 1.0/3
+	p := (float64(z*(1.0/5)) - 1.0/3) - float64(float64(z*z)*(1.0/7))
 	return arcs[k] + (u + float64(float64(u*z)*p))
 }
 
