@@ -59,7 +59,7 @@ func Disk(radius float64) (Footprint, error) {
 	f := Footprint{make([]int, 2*m+1), m, m == 0}
 	for i := range f.half {
 		y := float64(i - m)
-		x := int(math.Sqrt(radius*radius - y*y))
+		x := int(math.Sqrt(float64(radius*radius) - float64(y*y)))
 		for inside(float64(x+1), y, radius) {
 			x++
 		}

@@ -37,7 +37,7 @@ func Std[T Float](dst, src *Plane[T], f Footprint, s *Scratch) {
 					n = float64(max(count[i], 1))
 				}
 				// The std of an infinity is NaN, also of a single one.
-				to[i] = T(math.Sqrt(result.squares[i]/n) + 0*result.mean[i])
+				to[i] = T(math.Sqrt(result.squares[i]/n) + float64(0*result.mean[i]))
 			}
 		})
 	})

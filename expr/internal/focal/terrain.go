@@ -107,8 +107,8 @@ func horn(left, center, right hornColumn) (dx, dy float64) {
 	return right.sum - left.sum, left.rise + (center.rise + center.rise) + right.rise
 }
 
-// arcs are the arc tangents of multiples of 1/64: of those up to 1, and more, so that indexing needs
-// no check.
+// arcs are the arc tangents of multiples of 1/64: of those up to 1, and more, so that indexing
+// needs no check.
 var arcs = func() (arcs [128]float64) {
 	for i := range arcs {
 		arcs[i] = elementary.Atan(float64(i) / 64)
@@ -127,7 +127,7 @@ func atan(x float64) float64 {
 // atanRatio returns the arc tangent of y / x, which is near ratio, from 0 to 1. It is that of a
 // multiple of 1/64 plus a short series.
 func atanRatio(y, x, ratio float64) float64 {
-	k := int(ratio*64+0.5) & 127
+	k := int(float64(ratio*64)+0.5) & 127
 	c := float64(k) * (1.0 / 64)
 	u := (y - float64(c*x)) / (x + float64(c*y))
 	z := float64(u * u)
@@ -148,7 +148,7 @@ func bearing(east, north float64) float64 {
 	default:
 		angle = math.Pi/2 - atanRatio(n, e, n/e)
 	}
-	angle *= 180 / math.Pi
+	angle = float64(angle * (180 / math.Pi))
 	if north > 0 {
 		angle = 180 - angle
 	}
@@ -165,7 +165,7 @@ func TPI[T Float](dst, src *Plane[T], s *Scratch) {
 		for i := range to {
 			sum := float64(above[i]) + float64(above[i+1]) + float64(above[i+2]) + float64(here[i]) +
 				float64(here[i+2]) + float64(below[i]) + float64(below[i+1]) + float64(below[i+2])
-			to[i] = T(float64(here[i+1]) - sum/8)
+			to[i] = T(float64(here[i+1]) - float64(sum/8))
 		}
 	})
 }
@@ -208,8 +208,8 @@ func Curvature[T Float](dst, src *Plane[T], cell CellSize, s *Scratch) {
 	terrain(dst, src, false, func(to, above, here, below []T, _ []byte) {
 		for i := range to {
 			e := float64(here[i+1])
-			d := ((float64(here[i])+float64(here[i+2]))/2 - e) / x
-			f := ((float64(above[i+1])+float64(below[i+1]))/2 - e) / y
+			d := (float64((float64(here[i])+float64(here[i+2]))/2) - e) / x
+			f := (float64((float64(above[i+1])+float64(below[i+1]))/2) - e) / y
 			to[i] = T(float64(-200*(d+f)) + 0) // not -0
 		}
 	})
