@@ -61,4 +61,17 @@ var goldenJobs = []goldenJob{
 	{name: "http staged", remote: true, args: "-i a=$WEB/red.tif -i b=$WEB/nir.tif -o out=out.tif -e a-b", variants: []string{"--stage-dir none"}},
 	{name: "http ranges", remote: true, args: "-i a=$WEB/red.tif -o out=out.tif -e a --srcwin 300,200,64,64"},
 	{name: "s3 output", remote: true, args: "-i a=$IN/red.tif -o out=s3://bucket/out.tif -e a --endpoint $S3"},
+
+	{name: "focal", args: "-i a=$IN/holes.tif -i b=$IN/shifted.tif -o out=out.tif -e focal_mean(focal_max(a-b,3),disk(7.5))", variants: []string{
+		"--window 128", "--on subprocess --workers 2 --workers-read --window 256", "--memory 64M -j 3",
+	}},
+	{name: "focal whole numbers", args: "-i a=$IN/rgb.tif -o out=out.tif -e focal_sum(a,31)-focal_mode(a,5) --margin reflect", variants: []string{
+		"--window 128x256",
+	}},
+	{name: "convolve and shift", args: "-i a=$IN/red.tif -o out=out.tif -e shift(convolve(a,[[1,2,1],[2,4,2],[1,2,0.5]])/16,9,-3) --srcwin 5,30,400,300 --margin nearest", variants: []string{
+		"--window 64",
+	}},
+	{name: "terrain", args: "-i a=$IN/dem.tif -o s=s.tif -o h=h.tif -o r=r.tif -e s=slope(a) -e h=hillshade(a,300,30,2) -e r=[aspect(a),curvature(a),tpi(a),tri(a),roughness(a)]", variants: []string{
+		"--window 256", "--on subprocess --workers 2",
+	}},
 }
