@@ -96,7 +96,8 @@ func (s *focalScene) eval(t *testing.T, p *Program, w, part block.Window, more i
 		dst = append(dst, ndarray.New(p.Type(), int(part.Pixels())).Data)
 	}
 	f := Frame{Place: Place{Col: part.Col, Row: part.Row, Columns: part.Width,
-		Transform: [6]float64{1000 + 32*float64(w.Col), 32, 0, 5000 - 32*float64(w.Row), 0, -32}}, Rows: part.Height, Margin: margin}
+		Transform: [6]float64{1000 + 32*float64(w.Col), 32, 0, 5000 - 32*float64(w.Row), 0, -32}},
+		Rows: part.Height, Margin: margin}
 	ev := p.NewEvaluator()
 	if err := ev.EvalWindow(f, src, dst, nil); err != nil {
 		t.Fatalf("%v: %v", p, err)
@@ -181,10 +182,10 @@ func TestFocalWindows(t *testing.T) {
 				part := block.Window{Col: col, Row: row, Width: min(columns, w.Width-col), Height: min(rows, w.Height-row)}
 				got := s.eval(t, p, w, part, s.IntN(3))[0]
 				for y := range part.Height {
-					at := ((w.Row+row+y)*s.width + w.Col + col) * size
-					if want := whole[at : at+part.Width*size]; !bytes.Equal(got[y*part.Width*size:(y+1)*part.Width*size], want) {
-						t.Fatalf("%s, margin %v, seed %d: row %d of part %v of window %v differs:\n%v\n%v", text, margin, seed, y, part, w,
-							got[y*part.Width*size:(y+1)*part.Width*size], want)
+					at, n := ((w.Row+row+y)*s.width+w.Col+col)*size, part.Width*size
+					if line, want := got[y*n:(y+1)*n], whole[at:at+n]; !bytes.Equal(line, want) {
+						t.Fatalf("%s, margin %v, seed %d: row %d of part %v of window %v differs:\n%v\n%v", text, margin,
+							seed, y, part, w, line, want)
 					}
 				}
 			}
@@ -322,7 +323,8 @@ func TestFocalErrors(t *testing.T) {
 	}
 	for _, text := range []string{"slope(a)", "hillshade(a)", "curvature(a)"} {
 		for ground, want := range map[Ground]string{GroundDegrees: "units of height in a degree", NoGround: "not georeferenced"} {
-			if _, err := compileText(text, s.inputs, &Options{Ground: ground}); err == nil || !strings.Contains(err.Error(), want) {
+			_, err := compileText(text, s.inputs, &Options{Ground: ground})
+			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", text, err, want)
 			}
 		}
