@@ -179,7 +179,8 @@ func TestFocalWindows(t *testing.T) {
 		columns, rows := 1+s.IntN(w.Width), 1+s.IntN(w.Height)
 		for row := 0; row < w.Height; row += rows {
 			for col := 0; col < w.Width; col += columns {
-				part := block.Window{Col: col, Row: row, Width: min(columns, w.Width-col), Height: min(rows, w.Height-row)}
+				part := block.Window{Col: col, Row: row, Width: min(columns, w.Width-col),
+					Height: min(rows, w.Height-row)}
 				got := s.eval(t, p, w, part, s.IntN(3))[0]
 				for y := range part.Height {
 					at, n := ((w.Row+row+y)*s.width+w.Col+col)*size, part.Width*size
