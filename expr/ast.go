@@ -2,6 +2,7 @@ package expr
 
 import (
 	"fmt"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 )
@@ -69,6 +70,17 @@ func (e *Expr) Names() []string { return append([]string(nil), e.names...) }
 
 // Tables returns the names of the files that the expression reads tables from, for Options.Tables.
 func (e *Expr) Tables() []string { return append([]string(nil), e.tables...) }
+
+// Within returns the expression whose value is that of e where the input name is not 0, and nodata
+// elsewhere.
+func (e *Expr) Within(name string) *Expr {
+	with, pos := *e, e.root.pos
+	with.root = &ast{kind: astCond, pos: pos, args: []*ast{{kind: astName, pos: pos, text: name}, e.root, {kind: astNodata, pos: pos}}}
+	if !slices.Contains(e.names, name) {
+		with.names = append(slices.Clone(e.names), name)
+	}
+	return &with
+}
 
 // CheckName returns an error if an input cannot have this name in expressions.
 func CheckName(name string) error {

@@ -33,6 +33,7 @@ func (f *applyFlags) job(ctx context.Context, in *stores.Stores) (_ *apply.Job, 
 	errs = append(errs, tables)
 	partial = partial || tables != nil || !inputs || !vectors || !outputs || expressions != nil
 	if vectors {
+		errs = append(errs, f.addCutline(job))
 		errs = append(errs, f.vectors.setOptions(job))
 	}
 	if outputs {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"leat/apply"
+	"leat/apply/outcome"
 	"leat/internal/gdal"
 	"leat/internal/regular"
 	"leat/objstore"
@@ -73,42 +74,42 @@ func gridOf(ctx context.Context, job *apply.Job, text string) (g raster.Grid, er
 	g = raster.Grid{Width: int(math.Round(width)), Height: int(math.Round(height)), HasTransform: true,
 		Transform: raster.Transform{box[0], x, 0, box[3], 0, -y}}
 	name := strings.Join(fields[:len(fields)-len(v)], ",")
-	g.CRS, err = systemOf(ctx, job, name)
+	g.CRS, err = systemOf(ctx, job, "--grid", name)
 	return g, err
 }
 
-// systemOf is the CRS of a grid by numbers: AUTHORITY:NUMBER, none, a raster that has it, or a text
+// systemOf is the CRS that an option names: AUTHORITY:NUMBER, none, a raster that has it, or a text
 // file of WKT such as a .prj.
-func systemOf(ctx context.Context, job *apply.Job, name string) (raster.CRS, error) {
+func systemOf(ctx context.Context, job *apply.Job, option, name string) (raster.CRS, error) {
 	if name == "none" {
 		return raster.CRS{}, nil
 	}
 	text := name
 	if st, err := os.Stat(name); err == nil {
 		if err := regular.Check(name); errors.Is(err, regular.ErrSpecial) {
-			return raster.CRS{}, fileError{fmt.Errorf("--grid: %s: %w", name, regular.ErrSpecial)}
+			return raster.CRS{}, fileError{fmt.Errorf("%s: %s: %w", option, name, regular.ErrSpecial)}
 		}
 		const most = 64 << 10 // of a description; rasters are mostly larger, and tell by how they begin
 		ext := strings.ToLower(filepath.Ext(name))
 		if st.Size() > most || ext != ".prj" && ext != ".wkt" && ext != ".txt" {
-			g, err := gridOfFile(ctx, job, "--grid", name)
+			g, err := gridOfFile(ctx, job, option, name)
 			if err == nil && g.CRS.IsZero() {
-				err = fileError{fmt.Errorf("--grid: %s names no CRS: give another file, a CRS such as EPSG:32631, or none", name)}
+				err = fileError{fmt.Errorf("%s: %s names no CRS: give another file, a CRS such as EPSG:32631, or none", option, name)}
 			}
 			return g.CRS, err
 		}
 		b, err := os.ReadFile(name)
 		if err != nil {
-			return raster.CRS{}, fileError{fmt.Errorf("--grid: %s: %w", name, cause(err))}
+			return raster.CRS{}, fileError{fmt.Errorf("%s: %s: %w", option, name, cause(err))}
 		}
 		text = strings.TrimSpace(string(b))
 	}
 	crs, err := gdal.ParseCRS(text)
 	switch {
 	case errors.Is(err, gdal.ErrNotInstalled):
-		return crs, fileError{fmt.Errorf("--grid: a grid by numbers needs GDAL, which knows what %s is; without it, give a raster that has the grid: %w", shorten(name), err)}
+		return crs, fileError{fmt.Errorf("%s: a CRS by its name needs GDAL, which knows what %s is; without it, give a raster that has it: %w", option, shorten(name), err)}
 	case err != nil:
-		return crs, fmt.Errorf("--grid: %s is neither a CRS that GDAL knows, such as EPSG:32631, nor a raster or a file .prj or .wkt that has one: %w", shorten(name), err)
+		return crs, fmt.Errorf("%s: %s is neither a CRS that GDAL knows, such as EPSG:32631, nor a raster or a file .prj or .wkt that has one: %w", option, shorten(name), err)
 	}
 	return crs, nil
 }
@@ -125,4 +126,49 @@ func gridOfFile(ctx context.Context, job *apply.Job, flag, path string) (raster.
 	}
 	g := src.Info().Grid
 	return g, src.Close()
+}
+
+// gridOfBox is a grid that covers a box, of enough pixels that its edges curve as they should in
+// another CRS.
+func gridOfBox(box [4]float64, crs raster.CRS) raster.Grid {
+	const n = 1024
+	return raster.Grid{Width: n, Height: n, HasTransform: true, CRS: crs,
+		Transform: raster.Transform{box[0], (box[2] - box[0]) / n, 0, box[3], 0, -(box[3] - box[1]) / n}}
+}
+
+// extentsOf are the grids that cover what a file of --extent covers: that of a raster, or one for
+// each layer of vectors that has features.
+func extentsOf(ctx context.Context, job *apply.Job, path string) ([]raster.Grid, error) {
+	const option = "--extent"
+	g, err := gridOfFile(ctx, job, option, path)
+	if err == nil || !errors.Is(err, outcome.ErrVectors) {
+		return []raster.Grid{g}, err
+	}
+	bad := func(format string, args ...any) ([]raster.Grid, error) {
+		return nil, fileError{fmt.Errorf("%s %s: "+format, append([]any{option, shown(path)}, args...)...)}
+	}
+	local, err := localName(path)
+	if err != nil {
+		return bad("%w", err)
+	}
+	layers, err := gdal.VectorLayers(local, nil)
+	if err != nil {
+		return bad("%w", err)
+	}
+	var grids []raster.Grid
+	for _, l := range layers {
+		switch e := l.Extent; {
+		case l.Features == 0 || l.Geometry == "None":
+		case e == nil:
+			return bad("the layer %s does not say what it covers, expected a format that does, such as GPKG", l.Name)
+		case !(e[0] < e[2]) || !(e[1] < e[3]):
+			return bad("the layer %s covers no area: x %v to %v, y %v to %v", l.Name, e[0], e[2], e[1], e[3])
+		default:
+			grids = append(grids, gridOfBox(*e, l.CRS))
+		}
+	}
+	if len(grids) == 0 {
+		return bad("it has no features, expected some to cover")
+	}
+	return grids, nil
 }

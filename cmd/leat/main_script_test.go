@@ -86,7 +86,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"refused": refused, "raster": makeRaster, "pixel": printPixel, "json": checkJSON, "png": pictureSize,
 			"await": await, "truncate": truncate, "nothing-hidden": nothingHidden, "tmpfs": mountTmpfs,
-			"remount": remount,
+			"remount": remount, "same": sameRasters,
 		},
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 
@@ -91,4 +92,30 @@ func truncate(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Check(os.Chmod(ts.MkAbs(args[0]), 0o644)) // the real rasters are read-only
 	ts.Check(os.Truncate(ts.MkAbs(args[0]), n))
+}
+
+// sameRasters compares the place and the pixels of two rasters, as GDAL reads them.
+func sameRasters(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: same FILE FILE")
+	}
+	describe := func(path string) string {
+		text, err := exec.Command("gdalinfo", "-checksum", ts.MkAbs(path)).Output()
+		ts.Check(err)
+		var lines []string
+		for line := range strings.Lines(string(text)) {
+			for _, key := range []string{"Size is", "Origin =", "Pixel Size =", "Checksum="} {
+				if strings.Contains(line, key) {
+					lines = append(lines, strings.TrimSpace(line))
+				}
+			}
+		}
+		if len(lines) < 4 {
+			ts.Fatalf("gdalinfo %s:\n%s", path, text)
+		}
+		return strings.Join(lines, "\n")
+	}
+	if a, b := describe(args[0]), describe(args[1]); a != b {
+		ts.Fatalf("%s:\n%s\n%s:\n%s", args[0], a, args[1], b)
+	}
 }

@@ -59,6 +59,13 @@ var usageMistakes = []string{
 	"apply -i 'a=s3://b/[.tif' -o x=x.tif -e 'mean(a)'",
 	"apply -i a=a.tif -o x=x.tif -e a --group day", "apply -i a=items.json#red -o x=x.tif -e 'mean(a)' --group week",
 	"apply -i a=items.json#blue -o x=x.tif -e 'mean(a)'", "apply -i a=items.json# -o x=x.tif -e 'mean(a)'",
+	"apply -i a=a.tif -o x=x.tif -e a --pixel-size 0", "apply -i a=a.tif -o x=x.tif -e a --pixel-size x",
+	"apply -i a=a.tif -o x=x.tif -e a --pixel-size 1,2,3", "apply -i a=a.tif -o x=x.tif -e a --pixel-size 30 --grid a.tif",
+	"apply -i a=a.tif -o x=x.tif -e a --pixel-size inf", "apply -i a=a.tif -o x=x.tif -e a --crs EPSG:4326",
+	"apply -i a=a.tif -o x=x.tif -e a --bbox-crs EPSG:4326", "apply -i a=a.tif -o x=x.tif -e a --bbox 0,0,inf,1 --bbox-crs EPSG:4326",
+	"apply -i a=a.tif -o x=x.tif -e a --bbox 2,0,1,1 --bbox-crs EPSG:4326", "apply -i cutline=a.tif -o x=x.tif -e 1 --cutline z.gpkg",
+	"apply -i a=a.tif -o x=x.tif -e a --extent a.tif --bbox 1,2,3,4 --bbox-crs EPSG:4326",
+	"apply -i a=a.tif -o x=x.tif -e a --where 'cutline=class = 2'",
 	// variables and the configuration file
 	"LEAT_MEMORY=lots apply -i a=a.tif -o x=x.tif -e a", "LEAT_JOBS=0 apply -i a=a.tif -o x=x.tif -e a",
 	"LEAT_ON=nosuch apply -i a=a.tif -o x=x.tif -e a", "LEAT_RETRY_FOR=soon apply -i a=a.tif -o x=x.tif -e a",

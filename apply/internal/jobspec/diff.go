@@ -31,6 +31,7 @@ var runProperties = []property[Description]{
 	{"the margin", func(d *Description) string { return choose(d.Overlap > 0, d.Margin, "") }},
 	{"the use of masks and nodata of inputs", func(d *Description) string { return onOff(!d.NoMask) }},
 	{"the scaling of inputs", func(d *Description) string { return onOff(d.Unscale) }},
+	{"the cutline", func(d *Description) string { return quote(d.Cutline) }},
 	{"the check for results that equal nodata", func(d *Description) string { return onOff(d.Collision) }},
 	{"the size of blocks", func(d *Description) string { return size(d.BlockWidth, d.BlockHeight) }},
 }

@@ -98,6 +98,9 @@ type Controls struct {
 	Footprint                 Footprint
 	Reference                 string
 	Grid                      *raster.Grid
+	PixelSize                 [2]float64
+	CRS                       *raster.CRS
+	Cutline                   string
 	BBox                      *[4]float64
 	Window                    *block.Window
 	Overlap                   int

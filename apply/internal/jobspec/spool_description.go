@@ -47,8 +47,9 @@ type Description struct {
 	Domain      []int     `json:"domain,omitempty"` // of focal functions: column, row, width and height
 	NoMask      bool      `json:"no_mask"`
 	Unscale     bool      `json:"unscale"`
-	Collision   bool      `json:"nodata_collision"` // whether it is an error
-	BigEndian   bool      `json:"big_endian"`       // byte order of overview pixels
+	Cutline     string    `json:"cutline,omitempty"` // name of the input that outputs are cut by
+	Collision   bool      `json:"nodata_collision"`  // whether it is an error
+	BigEndian   bool      `json:"big_endian"`        // byte order of overview pixels
 
 	Inputs []DescribedFile `json:"inputs"`
 }

@@ -36,7 +36,7 @@ func (p *Plan) Describe(job *resolve.Job, o *output.Output, t ndarray.DType, ban
 		Statistics: !o.Spec.NoStatistics, Histogram: !o.Spec.NoHistogram,
 		BlockWidth: p.Blocks.WindowWidth, BlockHeight: p.Blocks.WindowHeight, Blocks: p.Blocks.Count(),
 		Overlap: p.Blocks.Overlap, Margin: c.Margin.String(), NoMask: c.NoMask, Unscale: c.Unscale,
-		Collision: c.NodataCollision,
+		Cutline: c.Cutline, Collision: c.NodataCollision,
 		BigEndian: jobspec.BigEndian}
 	for name, text := range values.Tables {
 		if d.Tables == nil {

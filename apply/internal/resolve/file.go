@@ -120,16 +120,6 @@ func (in *Inputs) items() iter.Seq[[]*File] {
 
 func (f *File) sameItem(other *File) bool { return f.Name == other.Name && f.Item == other.Item }
 
-// itemExtent returns the window around the pixels of an item's files in the coordinates of the
-// job's grid.
-func itemExtent(files []*File) block.Window {
-	w := files[0].Extent()
-	for _, f := range files[1:] {
-		w = w.Union(f.Extent())
-	}
-	return w
-}
-
 // ExceededBy reports whether a block of the plan, margin included, has pixels outside the file.
 func (f *File) ExceededBy(p block.Plan) bool {
 	return !f.Extent().Contains(block.Window{Width: p.Width, Height: p.Height}.Grow(p.Overlap))

@@ -37,8 +37,18 @@ func findGrid(job *jobspec.Job, in *Inputs) (_ raster.Grid, domain block.Window,
 	if ref.Width > jobspec.MaxGridSide || ref.Height > jobspec.MaxGridSide || !ref.Transform.Finite() {
 		return ref, domain, fmt.Errorf("%s has %d x %d pixels and the transform %v: expected at most %d a side and finite numbers", refName, ref.Width, ref.Height, ref.Transform, jobspec.MaxGridSide)
 	}
-	if ref.Transform.Rotated() {
+	if ref.Transform.Rotated() && c.PixelSize[0] == 0 {
 		return ref, domain, rotatedError(ref, refName, refPath, in)
+	}
+	var cover coverage
+	if c.PixelSize[0] > 0 {
+		if ref, cover, err = snappedGrid(job, in, ref, refName); err != nil {
+			return ref, domain, err
+		}
+		refName = fmt.Sprintf("the grid of %s pixels", pixelSize(ref))
+		if ref.Width > jobspec.MaxGridSide || ref.Height > jobspec.MaxGridSide {
+			return ref, domain, jobspec.Errorf("Controls.PixelSize", "the inputs cover %d x %d pixels of %s, expected at most %d a side", ref.Width, ref.Height, pixelSize(ref), jobspec.MaxGridSide)
+		}
 	}
 	var errs []error
 	var off []*File
@@ -46,7 +56,7 @@ func findGrid(job *jobspec.Job, in *Inputs) (_ raster.Grid, domain block.Window,
 		switch d := OffGrid(f.Info.Grid, ref); {
 		case d == "":
 			f.place(ref)
-		case c.Grid != nil || c.Reference != "":
+		case c.Grid != nil || c.Reference != "" || cover != nil:
 			off = append(off, f)
 		default:
 			errs = append(errs, &outcome.FieldError{Field: "Controls.Reference", Value: in.Files[0].Name,
@@ -65,15 +75,15 @@ func findGrid(job *jobspec.Job, in *Inputs) (_ raster.Grid, domain block.Window,
 	case c.Footprint == jobspec.Union:
 		w = block.Window{}
 		for _, f := range in.Files {
-			w = w.Union(f.Extent())
+			w = w.Union(cover.of(f))
 		}
 	default:
 		first := true
 		for item := range in.items() {
 			if first {
-				w, first = itemExtent(item), false
+				w, first = cover.ofItem(item), false
 			} else {
-				w = w.Intersect(itemExtent(item))
+				w = w.Intersect(cover.ofItem(item))
 			}
 		}
 	}

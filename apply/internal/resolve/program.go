@@ -43,6 +43,9 @@ func compile(job *jobspec.Job, in *Inputs, grid raster.Grid, domain block.Window
 			}
 			continue
 		}
+		if job.Controls.Cutline != "" {
+			e = e.Within(job.Controls.Cutline)
+		}
 		opts := exprOptions(job, o, grid)
 		opts.Domain, opts.Margin, opts.Ground = domain, job.Controls.Margin, ground(grid)
 		p, err := expr.Compile(e, described, opts)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -61,7 +62,7 @@ func validate(job *jobspec.Job, partial bool) error {
 			switch sum := groupedFiles(in.Groups); {
 			case !in.List || sum != len(in.Files):
 				bad("Input.Groups", "input %s: groups of %d files, expected a list of as many and not one of %d", name, sum, len(in.Files))
-			case job.Function.Defined && len(in.Groups) < len(in.Files):
+			case job.Function.Defined && job.Variables == nil && len(in.Groups) < len(in.Files):
 				bad("Input.Groups", "input %s: files are grouped, which expressions have and functions do not", name)
 			}
 		}
@@ -129,6 +130,17 @@ func validate(job *jobspec.Job, partial bool) error {
 	if c.Footprint == jobspec.Reference && c.Reference == "" && c.Grid == nil {
 		bad("Controls.Footprint", "the footprint is that of the reference, and there is no reference")
 	}
+	switch x, y := c.PixelSize[0], c.PixelSize[1]; {
+	case x == 0 && y == 0:
+		if c.CRS != nil {
+			bad("Controls.CRS", "a CRS without a pixel size, expected both")
+		}
+	case !(x > 0 && y > 0) || math.IsInf(x, 0) || math.IsInf(y, 0):
+		bad("Controls.PixelSize", "pixel size %v x %v, expected finite numbers above 0", x, y)
+	case len(job.Inputs) == 0 && !partial:
+		bad("Controls.PixelSize", "a pixel size without inputs, whose extent it needs")
+	}
+	errs = append(errs, validateCutline(job, partial)...)
 	_, known := job.Inputs[c.Reference]
 	if _, vector := job.Vectors[c.Reference]; c.Reference != "" && !known && !vector && !partial {
 		errs = append(errs, unknownReference(c.Reference, slices.Sorted(maps.Keys(job.Inputs))))
@@ -139,6 +151,27 @@ func validate(job *jobspec.Job, partial bool) error {
 	return errors.Join(jobspec.JobErrors(errs...), errors.Join(validateWarps(job)...),
 		errors.Join(validatePaths(job)...),
 		lacking)
+}
+
+// validateCutline returns the errors in a job's cutline.
+func validateCutline(job *jobspec.Job, partial bool) (errs []error) {
+	name := job.Controls.Cutline
+	if name == "" {
+		return nil
+	}
+	bad := func(format string, args ...any) {
+		errs = append(errs, jobspec.Errorf("Controls.Cutline", format, args...))
+	}
+	v, known := job.Vectors[name]
+	switch {
+	case !known && !partial:
+		bad("the cutline %q is not the name of a vector", name)
+	case job.Function.Defined && job.Variables == nil:
+		bad("a job with a function has a cutline, which expressions have and functions do not")
+	case v.Burn != nil || v.Attribute != "" || v.Null != nil || v.Nodata != "":
+		bad("the cutline %s burns values, expected one without a value, an attribute, a null or nodata", name)
+	}
+	return errs
 }
 
 // groupedFiles returns the number of files in groups, -1 if a group is empty.

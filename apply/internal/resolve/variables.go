@@ -49,7 +49,7 @@ func compileVariables(job *jobspec.Job, in *Inputs, grid raster.Grid, domain blo
 	described := describeInputs(job, in, grid.Window().Union(domain), nil)
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(job.Variables)) {
-		p, err := compileVariable(job.Variables[name], described,
+		p, err := compileVariable(job.Variables[name], job.Controls.Cutline, described,
 			&expr.Options{NoMask: job.Controls.NoMask, Tables: job.Tables, Width: grid.Width, Height: grid.Height,
 				Domain: domain, Margin: job.Controls.Margin, Ground: ground(grid)})
 		if err == nil && p.Geodetic() {
@@ -70,10 +70,13 @@ func compileVariables(job *jobspec.Job, in *Inputs, grid raster.Grid, domain blo
 // compileVariable compiles an expression. The result has a value for pixels that are not valid:
 // NaN, or the least one of a wider integer type, which no valid pixel has. Integers of 64 bits keep
 // their type and the nodata value of expressions.
-func compileVariable(text string, in map[string]expr.Input, opts *expr.Options) (*expr.Program, error) {
+func compileVariable(text, cutline string, in map[string]expr.Input, opts *expr.Options) (*expr.Program, error) {
 	e, err := expr.Parse(text)
 	if err != nil {
 		return nil, err
+	}
+	if cutline != "" {
+		e = e.Within(cutline)
 	}
 	p, err := expr.Compile(e, in, opts)
 	if err != nil {

@@ -65,6 +65,9 @@ func (in *Inputs) addVectors(ctx context.Context, job *jobspec.Job, grid raster.
 	for _, name := range slices.Sorted(maps.Keys(job.Vectors)) {
 		v := job.Vectors[name]
 		f, err := openVector(ctx, name, &v, grid)
+		if err == nil && name == job.Controls.Cutline {
+			err = checkPolygons(&f.Vector.layer)
+		}
 		if err == nil {
 			f.ColOffset, f.RowOffset = overlap, overlap
 			err = f.resolve(jobspec.Input{Nodata: []string{v.Nodata}}, job.Controls.NoMask)
@@ -84,6 +87,14 @@ func (in *Inputs) addVectors(ctx context.Context, job *jobspec.Job, grid raster.
 		in.ByName[name] = []*File{f}
 	}
 	return errors.Join(errs...)
+}
+
+// checkPolygons returns an error if a layer for a cutline can have no polygons.
+func checkPolygons(l *gdal.VectorLayer) error {
+	if strings.Contains(l.Geometry, "Point") || strings.Contains(l.Geometry, "Line") {
+		return jobspec.Errorf("Controls.Cutline", "the layer %s of the cutline has geometries of the type %s, expected polygons", l.Name, l.Geometry)
+	}
+	return nil
 }
 
 // openVector checks a vector and describes its future raster.

@@ -119,7 +119,7 @@ func warpAll(job *jobspec.Job, files []*File, ref raster.Grid, refName string) e
 	errs := make([]error, len(files))
 	most := warpBytes(job)
 	where := refName
-	if job.Controls.Grid == nil {
+	if job.Controls.Grid == nil && job.Controls.PixelSize[0] == 0 {
 		where = "the grid of " + refName
 	}
 	for i, f := range files {
