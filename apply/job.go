@@ -256,13 +256,13 @@ type Controls struct {
 	// all others must lie on it.
 	Reference string
 	Grid      *raster.Grid
-	// PixelSize, if not 0, is the width and height of the pixels of a grid whose edges are multiples
-	// of them, in CRS or else that of Reference or Grid. Its pixels are those that the inputs touch.
-	// Inputs off that grid are warped onto it.
+	// PixelSize, if not 0, is the width and height of the pixels of a grid whose edges are
+	// multiples of them, in CRS or else that of Reference or Grid. Its pixels are those that the
+	// inputs touch. Inputs off that grid are warped onto it.
 	PixelSize [2]float64
 	CRS       *raster.CRS
-	// Cutline is the name of a vector. Pixels of all outputs whose centre is in none of its polygons
-	// are invalid. Only expressions can have one.
+	// Cutline is the name of a vector. Pixels of all outputs whose centre is in none of its
+	// polygons are invalid. Only expressions can have one.
 	Cutline string
 	// BBox restricts the job to the pixels whose centres lie in (min x, min y, max x, max y),
 	// Window to a window of the footprint's pixels.

@@ -75,7 +75,8 @@ func (e *Expr) Tables() []string { return append([]string(nil), e.tables...) }
 // elsewhere.
 func (e *Expr) Within(name string) *Expr {
 	with, pos := *e, e.root.pos
-	with.root = &ast{kind: astCond, pos: pos, args: []*ast{{kind: astName, pos: pos, text: name}, e.root, {kind: astNodata, pos: pos}}}
+	with.root = &ast{kind: astCond, pos: pos, args: []*ast{
+		{kind: astName, pos: pos, text: name}, e.root, {kind: astNodata, pos: pos}}}
 	if !slices.Contains(e.names, name) {
 		with.names = append(slices.Clone(e.names), name)
 	}

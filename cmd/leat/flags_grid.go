@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -91,7 +92,8 @@ func (f *gridFlags) Finalize() error {
 	f.size = [2]float64{}
 	if f.pixelSize != "" {
 		v, err := numbers(f.pixelSize)
-		if err != nil || len(v) == 0 || len(v) > 2 || !(v[0] > 0) || !(v[len(v)-1] > 0) || v[0]-v[0] != 0 || v[len(v)-1]-v[len(v)-1] != 0 {
+		usable := func(n float64) bool { return n > 0 && !math.IsInf(n, 0) }
+		if err != nil || len(v) == 0 || len(v) > 2 || !usable(v[0]) || !usable(v[len(v)-1]) {
 			bad("--pixel-size %s: write a size above 0, such as 30, or a width and a height, such as 30,20", f.pixelSize)
 		} else {
 			f.size = [2]float64{v[0], v[len(v)-1]}

@@ -47,7 +47,9 @@ func findGrid(job *jobspec.Job, in *Inputs) (_ raster.Grid, domain block.Window,
 		}
 		refName = fmt.Sprintf("the grid of %s pixels", pixelSize(ref))
 		if ref.Width > jobspec.MaxGridSide || ref.Height > jobspec.MaxGridSide {
-			return ref, domain, jobspec.Errorf("Controls.PixelSize", "the inputs cover %d x %d pixels of %s, expected at most %d a side", ref.Width, ref.Height, pixelSize(ref), jobspec.MaxGridSide)
+			return ref, domain, &outcome.JobError{Err: jobspec.Errorf("Controls.PixelSize",
+				"the inputs cover %d x %d pixels of %s, expected at most %d a side", ref.Width, ref.Height, pixelSize(ref),
+				jobspec.MaxGridSide)}
 		}
 	}
 	var errs []error

@@ -32,8 +32,8 @@ func (c coverage) ofItem(files []*File) block.Window {
 }
 
 // snappedGrid returns the grid of Controls.PixelSize around all files, whose edges are multiples of
-// the size, as with gdalwarp -tap. Its CRS is Controls.CRS or that of the grid base. It also returns
-// the pixels that each file touches.
+// the size, as with gdalwarp -tap. Its CRS is Controls.CRS or that of the grid base. It also
+// returns the pixels that each file touches.
 func snappedGrid(job *jobspec.Job, in *Inputs, base raster.Grid, baseName string) (raster.Grid, coverage, error) {
 	c := &job.Controls
 	crs := base.CRS
@@ -96,8 +96,10 @@ func (l lattice) window(g raster.Grid, name string) (w block.Window, err error) 
 	top, bottom := math.Floor(-box[3]/l.y+alignTolerance), math.Ceil(-box[1]/l.y-alignTolerance)
 	for _, v := range []float64{left, right, top, bottom} {
 		if !(math.Abs(v) < 1<<40) {
-			return w, jobspec.Errorf("Controls.PixelSize", "%s lies %.3g pixels of this size from the origin, expected larger ones", name, v)
+			return w, &outcome.JobError{Err: jobspec.Errorf("Controls.PixelSize",
+				"%s lies %.3g pixels of %v x %v from the origin, expected larger ones", name, math.Abs(v), l.x, l.y)}
 		}
 	}
-	return block.Window{Col: int(left), Row: int(top), Width: max(1, int(right-left)), Height: max(1, int(bottom-top))}, nil
+	return block.Window{Col: int(left), Row: int(top), Width: max(1, int(right-left)),
+		Height: max(1, int(bottom-top))}, nil
 }
