@@ -126,8 +126,9 @@ func (f *zonalFlags) job(cmd *cobra.Command, in *stores.Stores) (*apply.Job, err
 func (f *zonalFlags) addInputs(ctx context.Context, job *apply.Job, in *stores.Stores) error {
 	_, err := f.inputFlags.addTo(ctx, job, in)
 	_, err1 := f.vectors.addTo(job)
-	if err := errors.Join(err, err1); err != nil {
+	if err := errors.Join(err, err1, f.addCutline(job)); err != nil {
 		return err
 	}
-	return errors.Join(f.vectors.setOptions(job), f.inputFlags.setOptions(job, &f.vectors), f.setWarps(job))
+	return errors.Join(f.vectors.setOptions(job), f.inputFlags.setOptions(job, &f.vectors), f.setTimes(ctx, job),
+		f.setWarps(job))
 }
