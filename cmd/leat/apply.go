@@ -93,7 +93,7 @@ signal, after it has cleaned up.`,
 		},
 	}
 	f.AddFlags(c.Flags())
-	f.complete(c)
+	completeJobOptions(c)
 	c.AddCommand(discardCommand())
 	return c
 }

@@ -64,7 +64,8 @@ func TestCompletion(t *testing.T) {
 	}
 	for _, c := range []struct{ words, want string }{
 		{"stage get --evict e", "epochs"}, {"cache create --durability b", "batch"}, {"config show --on s", "subprocess slurm"},
-		{"help gr", "grid ..."}, {"ap", "apply ..."},
+		{"zonal -i v=a.tif -i w=b.tif --use-overviews v", "v"}, {"zonal -i v=a.tif --on p", "pbs"},
+		{"zonal --weights c", "centre coverage"}, {"help gr", "grid ..."}, {"ap", "apply ..."},
 	} {
 		checkCompletion(t, strings.Fields(c.words), c.want, space)
 	}

@@ -248,12 +248,16 @@ func completeJob(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion
 	return offered(names, typed)
 }
 
-// complete registers what the values of the options of leat apply may be.
-func (f *applyFlags) complete(c *cobra.Command) {
-	inputs := func() []string { return nameParts(f.inputs) }
-	vectors := func() []string { return nameParts(f.vectors.vectors) }
+// completeJobOptions completes the options of leat apply and leat zonal.
+func completeJobOptions(c *cobra.Command) {
+	given := func(option string) func() []string {
+		return func() []string {
+			texts, _ := c.Flags().GetStringArray(option)
+			return nameParts(texts)
+		}
+	}
+	inputs, vectors, outputs := given("input"), given("vector"), given("output")
 	both := func() []string { return append(inputs(), vectors()...) }
-	outputs := func() []string { return nameParts(f.outputs) }
 	values := func(list ...string) func() []string { return func() []string { return list } }
 	completers := map[string]completer{
 		"input": namedFiles, "vector": namedFiles, "output": namedFiles, "stac": fileNames(func() []string { return nil }),
@@ -266,6 +270,8 @@ func (f *applyFlags) complete(c *cobra.Command) {
 		"reference": fileNames(inputs), "use-overviews": named(values(), inputs), "all-touched": named(values(), vectors),
 		"input-nodata": named(both, values("none", "nan")),
 		"tmpdir":       completeDirectory, "shared-temp": completeDirectory, "stage-dir": completeDirectory,
+		"times": named(inputs, values("auto")), "input-scale": named(inputs, values()), "zones": fileNames(values()),
+		"weights": words(weightWords...), "outside": words(outsideWords...),
 	}
 	for _, name := range []string{"scale", "offset", "names"} {
 		completers[name] = named(outputs, values())

@@ -53,6 +53,7 @@ Exit codes: 0 done, 1 failed, 2 a mistake in the command line.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runZonal(cmd, f) },
 	}
 	f.AddFlags(c.Flags())
+	completeJobOptions(c)
 	return c
 }
 
