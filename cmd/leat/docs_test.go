@@ -39,24 +39,30 @@ type pageRun struct {
 	bucket string // its URL
 }
 
-// runPage runs all commands of a page in a new directory, in order and after those of before.
-func runPage(t *testing.T, page string, before ...string) *pageRun {
+// newPageRun returns a new directory for commands that use the programs.
+func newPageRun(t *testing.T, programs ...string) *pageRun {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("-short: computes for seconds")
 	}
-	for _, program := range []string{"bash", "gdal_sieve.py", "gdal_polygonize.py", "ogrinfo"} {
+	for _, program := range append(programs, "bash") {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skip("the pages use programs that are not here: " + program)
+			t.Skip("the commands use programs that are not here: " + program)
 		}
 	}
 	dir := t.TempDir()
 	m := newMirror(t, dir)
-	r := &pageRun{dir: dir, bucket: m.s3.URL + "/bucket/",
+	return &pageRun{dir: dir, bucket: m.s3.URL + "/bucket/",
 		env: append(os.Environ(), "BUCKET=bucket", "AWS_ENDPOINT_URL_S3="+m.s3.URL, "AWS_ACCESS_KEY_ID=id",
 			"AWS_SECRET_ACCESS_KEY=secret", "AWS_REGION=us-east-1", "AWS_CONFIG_FILE="+filepath.Join(dir, "none"),
 			"AWS_SHARED_CREDENTIALS_FILE="+filepath.Join(dir, "none"), "LEAT_CACHE_DIR="+filepath.Join(dir, "home"),
 			"LEAT_RUNTIME_DIR="+filepath.Join(dir, "run"))}
+}
+
+// runPage runs all commands of a page in a new directory, in order and after those of before.
+func runPage(t *testing.T, page string, before ...string) *pageRun {
+	t.Helper()
+	r := newPageRun(t, "gdal_sieve.py", "gdal_polygonize.py", "ogrinfo")
 	for _, commands := range append(before, shellBlocks(t, page)...) {
 		r.run(t, commands)
 	}
