@@ -57,7 +57,7 @@ test-rest:
 	CGO_ENABLED=0 scripts/test --left-out
 
 test-all:
-	scripts/test-deps
+	LEAT_TEST_DIST=1 scripts/test-deps
 	LEAT_TEST_DIST=1 CGO_ENABLED=0 scripts/test
 	$(MAKE) race
 
