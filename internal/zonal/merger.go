@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"path/filepath"
+	"os"
 	"slices"
-
-	"leat/internal/tempfile"
 )
 
 // MergerOptions configures a Merger.
@@ -17,7 +15,7 @@ type MergerOptions struct {
 	// MaxBytes bounds the zones' values in memory; others are in a temporary file. 0 means 256 MiB.
 	// What else a zone takes does not count: about 100 bytes, and 50 per value.
 	MaxBytes int64
-	Dir      string // of the temporary file
+	Dir      string // of the temporary file; "": the system's
 }
 
 // Merger merges the states of many zones. The zones' other statistics stay in memory, and the
@@ -27,10 +25,10 @@ type Merger struct {
 	specs    []*Spec
 	max      int64
 	dir      string
-	heads    map[int][]byte // of each zone: the encoded states without tables
-	tables   map[int]*zoneTables
+	heads    map[int64][]byte // of each zone: the encoded states without tables
+	tables   map[int64]*zoneTables
 	bytes    int64 // of the tables in memory
-	file     *tempfile.File
+	file     *os.File
 	fileSize int64
 	scratch  []byte
 }
@@ -50,47 +48,46 @@ func NewMerger(specs []*Spec, o *MergerOptions) *Merger {
 	if o == nil {
 		o = &MergerOptions{}
 	}
-	return &Merger{specs: specs, max: cmp.Or(o.MaxBytes, 256<<20), dir: o.Dir, heads: map[int][]byte{},
-		tables: map[int]*zoneTables{}}
+	return &Merger{specs: specs, max: cmp.Or(o.MaxBytes, 256<<20), dir: o.Dir, heads: map[int64][]byte{},
+		tables: map[int64]*zoneTables{}}
 }
 
-// Add adds the states of some pixels of a zone: one encoding after the other, one for each value.
-// The merger keeps references to b.
-func (m *Merger) Add(zone int, b []byte) error {
+// Add adds the states of some pixels of a zone, one encoding after the other, one for each value,
+// and returns the bytes that follow them. The merger keeps no reference to b.
+func (m *Merger) Add(zone int64, b []byte) (rest []byte, err error) {
 	old := m.heads[zone]
 	m.scratch = m.scratch[:0]
-	var err error
 	for i, s := range m.specs {
 		var st, add State
 		if old != nil {
 			if old, err = s.decodeHead(old, &st); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		if b, err = s.Decode(b, &add); err != nil {
-			return fmt.Errorf("zone %d, value %d: %w", zone, i, err)
+			return nil, fmt.Errorf("zone %d, value %d: %w", zone, i, err)
 		}
 		runs := add.table.runs
 		add.table.runs = nil
 		if err := s.Merge(&st, &add); err != nil {
-			return err
+			return nil, err
 		}
 		m.scratch = s.appendHead(m.scratch, &st)
 		for _, run := range runs {
-			m.addRun(zone, i, run)
+			m.addRun(zone, i, slices.Clone(run))
 		}
-	}
-	if len(b) > 0 {
-		return fmt.Errorf("zone %d: %d bytes follow its state", zone, len(b))
 	}
 	m.heads[zone] = append(m.heads[zone][:0], m.scratch...)
 	if m.bytes > m.max {
-		return m.spill()
+		return b, m.spill()
 	}
-	return nil
+	return b, nil
 }
 
-func (m *Merger) addRun(zone, i int, run []byte) {
+// Zones returns the numbers of the zones that have states and no results yet, in increasing order.
+func (m *Merger) Zones() []int64 { return slices.Sorted(maps.Keys(m.heads)) }
+
+func (m *Merger) addRun(zone int64, i int, run []byte) {
 	z := m.tables[zone]
 	if z == nil {
 		z = &zoneTables{memory: make([]table, len(m.specs)), spilled: make([][]extent, len(m.specs))}
@@ -119,13 +116,16 @@ func (t *table) size() int64 {
 // zone's values lie in few extents then.
 func (m *Merger) spill() error {
 	if m.file == nil {
-		f, err := tempfile.Create(filepath.Join(m.dir, "zonal"), 0o600)
+		f, err := os.CreateTemp(m.dir, ".zonal-*")
 		if err != nil {
 			return fmt.Errorf("temporary file for the values of zones: %w", err)
 		}
 		m.file = f
+		if err := os.Remove(f.Name()); err != nil { // it ends with the process
+			return fmt.Errorf("temporary file for the values of zones: %w", err)
+		}
 	}
-	zones := slices.SortedFunc(maps.Keys(m.tables), func(a, b int) int {
+	zones := slices.SortedFunc(maps.Keys(m.tables), func(a, b int64) int {
 		return cmp.Or(-cmp.Compare(m.tables[a].bytes, m.tables[b].bytes), cmp.Compare(a, b))
 	})
 	for _, zone := range zones {
@@ -152,7 +152,7 @@ func (m *Merger) spill() error {
 
 // Results appends the statistics of a zone to dst, value by value in the order of the specs'
 // columns, and forgets the zone. A zone without states has no pixels.
-func (m *Merger) Results(dst []Value, zone int) ([]Value, error) {
+func (m *Merger) Results(dst []Value, zone int64) ([]Value, error) {
 	head, z := m.heads[zone], m.tables[zone]
 	var err error
 	for i, s := range m.specs {
@@ -185,12 +185,14 @@ func (m *Merger) Results(dst []Value, zone int) ([]Value, error) {
 	return dst, nil
 }
 
-// Close removes the temporary file.
+// Close frees the temporary file.
 func (m *Merger) Close() error {
 	if m.file == nil {
 		return nil
 	}
-	return m.file.Abort()
+	err := m.file.Close()
+	m.file = nil
+	return err
 }
 
 // extentReader reads an encoded run in memory or in a file.

@@ -50,14 +50,14 @@ func TestSpillingDoesNotChangeResults(t *testing.T) {
 					}
 					b = s.Append(b, &st)
 				}
-				if err := m.Add(zone, b); err != nil {
-					t.Fatal(err)
+				if rest, err := m.Add(int64(zone), b); err != nil || len(rest) > 0 {
+					t.Fatalf("error %v, %d bytes left", err, len(rest))
 				}
 			}
 		}
 		spilled = m.fileSize > 0
 		for zone := range len(polygons) + 1 { // the last has no pixels
-			row, err := m.Results(nil, zone)
+			row, err := m.Results(nil, int64(zone))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,11 +1,14 @@
 package zonaljob
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"leat/apply"
 	"leat/block"
@@ -39,6 +42,7 @@ type run struct {
 	format  table.Format
 	zones   *zoneList
 	merger  *merger
+	memory  func() int64 // limit of the run in bytes
 	columns []table.Column
 }
 
@@ -69,11 +73,20 @@ func Complete(job *apply.Job, o *Options) error {
 		job.Variables[zonesName] = zonesName
 	}
 	job.Functions, job.Function = Functions(), functionName
+	r.memory = func() int64 { return cmp.Or(job.Controls.MemoryBytes, apply.DefaultMemoryBytes()) }
 	job.MakeParams = r.makeParams
 	job.Merge = func(_ int, v any) error { return r.merger.add(v.([]byte)) }
 	job.Outputs = map[string]apply.Output{OutputName: {Path: o.Path, NoClobber: o.NoClobber, TempDir: o.TempDir,
 		Table: &apply.Table{Format: r.format.Name, Write: r.write}}}
 	return errors.Join(errs...)
+}
+
+// tempDir returns the directory of the table while it is unfinished.
+func (r *run) tempDir() string {
+	if r.o.TempDir == "" && !strings.Contains(r.o.Path, "://") {
+		return filepath.Dir(r.o.Path)
+	}
+	return r.o.TempDir
 }
 
 // OutputName is the name of the job's output.
@@ -122,7 +135,7 @@ func (r *run) makeParams(ctx context.Context, job apply.Resolved) (any, int64, e
 	if err != nil {
 		return nil, 0, err
 	}
-	if r.merger, err = newMerger(p); err != nil {
+	if r.merger, err = newMerger(p, r.memory()/8, r.tempDir()); err != nil {
 		return nil, 0, err
 	}
 	if r.columns, err = r.tableColumns(s.Variables); err != nil {

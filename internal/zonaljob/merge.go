@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"leat/internal/zonal"
 )
@@ -14,23 +12,26 @@ import (
 type merger struct {
 	params *params
 	specs  []*zonal.Spec // by band of a variable
-	active map[int64][]zonal.State
+	active *zonal.Merger
 	done   results
 	order  []int64 // numbers of the zones of a raster, rising, after finish
 	values []zonal.Value
 }
 
-func newMerger(p *params) (*merger, error) {
+// newMerger returns a merger that keeps up to maxBytes of zones' values in memory, 0 for the
+// default, and others in a temporary file in dir.
+func newMerger(p *params, maxBytes int64, dir string) (*merger, error) {
 	specs, err := p.specs()
 	if err != nil {
 		return nil, err
 	}
-	m := &merger{params: p, active: map[int64][]zonal.State{}}
+	m := &merger{params: p}
 	for i, v := range p.Variables {
 		for range v.Bands {
 			m.specs = append(m.specs, specs[i])
 		}
 	}
+	m.active = zonal.NewMerger(m.specs, &zonal.MergerOptions{MaxBytes: maxBytes, Dir: dir})
 	m.done.places = make([]int64, p.shapes.count())
 	return m, nil
 }
@@ -57,63 +58,52 @@ func (m *merger) add(b []byte) error {
 		if !m.params.Raster && (zone < 0 || zone >= int64(m.params.shapes.count())) {
 			return errValue
 		}
-		states, known := m.active[zone]
-		if !known {
-			states = make([]zonal.State, len(m.specs))
-			m.active[zone] = states
-		}
-		for i, spec := range m.specs {
-			var part zonal.State
-			var err error
-			if b, err = spec.Decode(b, &part); err == nil {
-				err = spec.Merge(&states[i], &part)
-			}
-			if err != nil {
-				return fmt.Errorf("zone %d: %w", zone, err)
-			}
+		var err error
+		if b, err = m.active.Add(zone, b); err != nil {
+			return err
 		}
 		if head&1 == 1 {
-			m.done.set(int(zone), m.results(states))
-			delete(m.active, zone)
+			if err := m.end(int(zone), zone); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// results returns the statistics of a zone; states is nil for one without pixels.
-func (m *merger) results(states []zonal.State) []zonal.Value {
-	m.values = m.values[:0]
-	for i, spec := range m.specs {
-		st := &zonal.State{}
-		if states != nil {
-			st = &states[i]
-		}
-		m.values = spec.Results(m.values, st)
+// end keeps the results of a zone for row i.
+func (m *merger) end(i int, zone int64) error {
+	var err error
+	if m.values, err = m.active.Results(m.values[:0], zone); err != nil {
+		return err
 	}
-	return m.values
+	m.done.set(i, m.values)
+	return nil
 }
 
 // finish ends the zones of a raster, of which the last block does not know that it is the last.
 func (m *merger) finish() error {
+	zones := m.active.Zones()
 	if !m.params.Raster {
-		if n := len(m.active); n > 0 {
+		if n := len(zones); n > 0 {
 			return fmt.Errorf("%d zones are not finished", n)
 		}
-		return nil
+		return m.active.Close()
 	}
-	m.order = slices.Sorted(maps.Keys(m.active))
+	m.order = zones
 	m.done.places = make([]int64, len(m.order))
 	for i, zone := range m.order {
-		m.done.set(i, m.results(m.active[zone]))
-		delete(m.active, zone)
+		if err := m.end(i, zone); err != nil {
+			return err
+		}
 	}
-	return nil
+	return m.active.Close()
 }
 
 // row returns the results of zone i in the order of rows.
 func (m *merger) row(dst []zonal.Value, i int) ([]zonal.Value, error) {
 	if !m.done.has(i) {
-		return append(dst, m.results(nil)...), nil
+		return m.active.Results(dst, int64(i)) // a zone without pixels
 	}
 	return m.done.get(dst, i)
 }
