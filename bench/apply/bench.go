@@ -40,7 +40,8 @@ func (b *bench) all(ctx context.Context) error {
 		name string
 		run  func(context.Context) error
 	}{
-		{"ndvi", b.ndvi}, {"memory", b.memory}, {"extras", b.extras}, {"focal", b.focal}, {"median", b.median},
+		{"ndvi", b.ndvi}, {"memory", b.memory}, {"extras", b.extras}, {"focal", b.focal}, {"terrain", b.terrain},
+		{"median", b.median},
 		{"polynomial", b.polynomial}, {"compute", b.compute}, {"small", b.small},
 	} {
 		if !b.Only.MatchString(c.name) {

@@ -1,6 +1,7 @@
 """Mean of the 11x11 pixels around each, of those that lie in the raster; sums in float64, the result float32.
 
 plain   cumulative sums over windows of 512 rows, one thread, deflate
+scipy   scipy.ndimage.uniform_filter of the whole array and of a mask of ones, SIDE x SIDE
 tuned   the same with two threads that read and compute, the column sums built by adding 11 rows in the cache, and the best
         coding
 """
@@ -13,8 +14,10 @@ from rasterio.windows import Window
 
 from common import ahead, arguments, create, done, rows, start
 
-way, in_path, out_path = arguments("WAY", "IN", "OUT")
-R = 5
+way, side, in_path, out_path = arguments("WAY", "SIDE", "IN", "OUT")
+R = int(side) // 2
+if way == "scipy":
+    from scipy.ndimage import uniform_filter
 
 
 def window_sums(a, axis):
@@ -68,6 +71,14 @@ if way == "plain":
     with rasterio.open(in_path) as d, create(out_path, d, "plain") as out:
         for w in rows(d, 512):
             out.write(plain(d, w), 1, window=w)
+elif way == "scipy":
+    with rasterio.Env(GDAL_CACHEMAX=512), rasterio.open(in_path) as d, create(out_path, d, "tuned") as out:
+        def mean(a):
+            return uniform_filter(a, 2 * R + 1, output=np.float64, mode="constant")
+
+        a = mean(d.read(1))
+        a /= mean(np.ones(d.shape, np.float32))
+        out.write(a.astype(np.float32), 1)
 else:
     own = threading.local()
 

@@ -6,6 +6,7 @@ strips IN OUT            a copy in strips
 nodata IN OUT            a copy in tiles of 512 that says that 0 is nodata
 part   IN OUT COL ROW W H   a part of it, in tiles of 256
 float  IN OUT            reflectance as float32, in tiles of 512
+dem    IN OUT            heights of hills on its grid as float32, to a decimetre, in tiles of 512
 dates  IN OUT N SIZE     the upper left part of it as on N dates: other light, other noise; OUT has %d in its name
 """
 import os
@@ -48,6 +49,12 @@ with rasterio.Env(GDAL_CACHEMAX=512), rasterio.open(in_path) as source:
         write(out_path, source, Window(*more), tiled=True, blockxsize=256, blockysize=256)
     elif kind == "float":
         write(out_path, source, whole, lambda a, row: (a.astype(np.float32) - np.float32(1000)) / np.float32(10000), "float32")
+    elif kind == "dem":
+        def heights(a, row):
+            y, x = np.mgrid[row:row + a.shape[0], 0:a.shape[1]]
+            h = 800 + 300 * np.sin(x / 397) * np.cos(y / 293) + 40 * np.sin(x / 31 + y / 47)
+            return np.round(h + np.random.default_rng(row).normal(0, 0.3, a.shape), 1).astype(np.float32)
+        write(out_path, source, whole, heights, "float32")
     elif kind == "dates":
         n, size = more
         for date in range(n):
