@@ -70,14 +70,14 @@ var otherTools = func() map[string]string {
 		"output-format": "use --format", "driver": "use --format", "name": "use -i NAME=FILE",
 		"masked": "pixels that are nodata are invalid in any case", "mem-limit": "use --memory SIZE",
 		"threads": "use -j", "num-threads": "use -j", "chunks": "use --window for the size of blocks",
-		"dst-crs": "use --grid or --reference", "resampling": "use --resample", "bounds": "use --bbox",
+		"dst-crs": "use --crs and --pixel-size", "resampling": "use --resample", "bounds": "use --bbox",
 		"compress": "use --co COMPRESS=NAME", "progress": "it is shown unless --quiet is given",
 
 		"co": "use --co", "dstnodata": "use --nodata", "a_nodata": "use --nodata", "srcnodata": "use --input-nodata",
-		"r": "use --resample", "te": "use --bbox or --grid", "tr": "use --grid", "t_srs": "use --grid or --reference",
-		"tap": "use --grid", "ts": "use --grid", "projwin": "use --bbox", "srcwin": "use --srcwin", "wm": "use --memory SIZE",
+		"r": "use --resample", "te": "use --bbox or --grid", "tr": "use --pixel-size", "t_srs": "use --crs and --pixel-size",
+		"tap": "use --pixel-size", "ts": "use --grid", "projwin": "use --bbox", "srcwin": "use --srcwin", "wm": "use --memory SIZE",
 		"multi": "leat computes on all cores in any case", "b": "use --bands NAME=N", "scale": "use --scale or an expression",
-		"ovr": "use --use-overviews", "cutline": "use -v NAME=FILE",
+		"ovr": "use --use-overviews", "cutline": "use --cutline",
 	}
 	for c := 'A'; c <= 'Z'; c++ {
 		use := fmt.Sprintf("use -i %c=FILE", c)

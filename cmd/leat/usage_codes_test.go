@@ -107,7 +107,7 @@ var hintedMistakes = []struct{ line, says string }{
 		"hint: -A: use -i A=FILE; --calc: use -e 'EXPRESSION'; --outfile: use -o NAME=FILE.tif; --NoDataValue: use --nodata; -co: use --co"},
 	{"apply -i a=a.tif -o x=x.tif -e a -ot Float32", "hint: -ot: use --type"},
 	{"apply -i a=a.tif -o x=x.tif -e a -of GTiff", "hint: -of: use --format"},
-	{"apply -i a=a.tif -o x=x.tif -e a -tr 30 30", "hint: use --grid"}, {"apply --threads 4", "hint: use -j"},
+	{"apply -i a=a.tif -o x=x.tif -e a -tr 30 30", "hint: use --pixel-size"}, {"apply --threads 4", "hint: use -j"},
 	{"info --format", "hint: did you mean --formats\\?"},
 	// Values of options.
 	{"apply A --type flaot32", "hint: did you mean float32\\?"}, {"apply A --type int", "hint: did you mean int32\\?"},
