@@ -120,7 +120,7 @@ func (f *zonalFlags) job(cmd *cobra.Command, in *stores.Stores) (*apply.Job, err
 	warn := func(text string) {
 		printMessages(cmd.ErrOrStderr(), warningPrefix, []message{{text: terminal.Text(text)}})
 	}
-	return job, errors.Join(err, f.gridFlags.setOptions(ctx, job), f.zone.addTo(ctx, job, warn))
+	return job, errors.Join(err, f.gridFlags.setOptions(ctx, job), f.zone.addTo(ctx, job, warn), addTables(ctx, job))
 }
 
 // addInputs adds rasters and vectors.
