@@ -74,9 +74,8 @@ type Job struct {
 	WorkerValues codec.Codec[any]
 	// Params is returned by Block.Params. It must not be changed during the run.
 	Params any
-	// MakeParams makes Params when grid and variables are known, before the run is planned. bytes
-	// is the memory that they take in each process, and what Merge keeps.
-	MakeParams func(ctx context.Context, r Resolved) (params any, bytes int64, err error)
+	// MakeParams makes Params when grid and variables are known, before the run is planned.
+	MakeParams func(ctx context.Context, r Resolved) (MadeParams, error)
 
 	// CheckPlan, if not nil, gets the plan before a block is computed or an output is touched. Its
 	// error ends Start and MakePlan. It must not change the plan.
@@ -107,6 +106,15 @@ type Job struct {
 	// Vectors are inputs that are rasterized onto the job's grid. Their names must differ from
 	// those of Inputs. They do not count for the footprint.
 	Vectors map[string]Vector
+}
+
+// MadeParams is what MakeParams returns.
+type MadeParams struct {
+	Params any
+	// Bytes is the memory that the parameters take in each process, and what Merge keeps.
+	Bytes int64
+	// GDAL is set if GDAL's library was loaded to make them, which takes memory too.
+	GDAL bool
 }
 
 // Resolved is what MakeParams gets to know of a job.

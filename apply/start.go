@@ -55,10 +55,12 @@ func prepare(ctx context.Context, job *Job, abort func(error)) (*resolve.Job, *p
 			p := resolved.Variables[i]
 			r.Variables[name] = Variable{p.Type(), p.Bands()}
 		}
-		f := &resolved.Values.Function
-		if f.Params, f.ParamsBytes, err = job.MakeParams(ctx, r); err != nil {
+		made, err := job.MakeParams(ctx, r)
+		if err != nil {
 			return nil, nil, errors.Join(err, resolved.Inputs.Close())
 		}
+		f := &resolved.Values.Function
+		f.Params, f.ParamsBytes, f.ParamsGDAL = made.Params, made.Bytes, made.GDAL
 	}
 	p, err := plan.New(ctx, resolved)
 	if err == nil && job.CheckPlan != nil {

@@ -47,11 +47,11 @@ func tableJob(dir string, side int) Job {
 	job := Job{Inputs: map[string]Input{"a": {Files: []string{filepath.Join(dir, "a.tif")}, Nodata: []string{"70"}}},
 		Functions: testFunctions, Function: "column sums",
 		Variables: map[string]string{"double": "a * 2", "part": "a > 80 ? a / 3 : nodata"},
-		MakeParams: func(_ context.Context, r Resolved) (any, int64, error) {
+		MakeParams: func(_ context.Context, r Resolved) (MadeParams, error) {
 			if len(r.Variables) != 2 || r.Variables["double"] != (Variable{ndarray.Int32, 1}) {
-				return nil, 0, fmt.Errorf("variables %v", r.Variables)
+				return MadeParams{}, fmt.Errorf("variables %v", r.Variables)
 			}
-			return int(r.Grid.Transform[0]-500000) / 10, 8, nil
+			return MadeParams{Params: int(r.Grid.Transform[0]-500000) / 10, Bytes: 8}, nil
 		},
 		Controls: Controls{WindowWidth: side, WindowHeight: side}, Concurrency: Concurrency{Workers: 2}, Resume: true}
 	job.Merge = Fold(func(part map[int][]float64) error {
@@ -194,10 +194,14 @@ func TestTableErrors(t *testing.T) {
 		{"no function", func(j *Job) { j.Function = "" }, []string{"neither a function nor expressions"}},
 		{"Merge", func(j *Job) { j.Merge = func(int, any) error { return errors.New("no merging") } }, []string{"no merging"}},
 		{"MakeParams", func(j *Job) {
-			j.MakeParams = func(context.Context, Resolved) (any, int64, error) { return nil, 0, errors.New("no params") }
+			j.MakeParams = func(context.Context, Resolved) (MadeParams, error) {
+				return MadeParams{}, errors.New("no params")
+			}
 		}, []string{"no params"}},
 		{"memory", func(j *Job) {
-			j.MakeParams = func(context.Context, Resolved) (any, int64, error) { return 0, 1 << 50, nil }
+			j.MakeParams = func(context.Context, Resolved) (MadeParams, error) {
+				return MadeParams{Params: 0, Bytes: 1 << 50}, nil
+			}
 		}, []string{"more than the memory allowed"}},
 		{"Write", func(j *Job) {
 			j.Outputs["sums"].Table.Write = func(context.Context, *os.File) error { return errors.New("no writing") }

@@ -100,7 +100,7 @@ func (e *FormatError) Error() string {
 }
 
 // makeParams reads the zones.
-func (r *run) makeParams(ctx context.Context, job apply.Resolved) (any, int64, error) {
+func (r *run) makeParams(ctx context.Context, job apply.Resolved) (made apply.MadeParams, err error) {
 	g := job.Grid
 	s := settings{Grid: block.Window{Width: g.Width, Height: g.Height}, Rule: r.o.Rule, Stats: r.o.Stats,
 		Raster: r.o.Raster != nil}
@@ -114,17 +114,16 @@ func (r *run) makeParams(ctx context.Context, job apply.Resolved) (any, int64, e
 		s.Variables = append(s.Variables, variable{name, v.Type, v.Bands})
 	}
 	if _, err := s.specs(); err != nil {
-		return nil, 0, err
+		return made, err
 	}
 	var list shapes
 	if s.Raster {
 		if err := checkZonesRaster(job.Variables[zonesName], r.o.Raster.Files[0]); err != nil {
-			return nil, 0, err
+			return made, err
 		}
 	} else {
-		var err error
 		if r.zones, err = readZones(ctx, r.o.Zones, r.o.By, g, r.o.Outside); err != nil {
-			return nil, 0, err
+			return made, err
 		}
 		list = r.zones.shapes
 		for _, text := range r.zones.warnings() {
@@ -133,15 +132,15 @@ func (r *run) makeParams(ctx context.Context, job apply.Resolved) (any, int64, e
 	}
 	p, err := newParams(s, list)
 	if err != nil {
-		return nil, 0, err
+		return made, err
 	}
 	if r.merger, err = newMerger(p, r.memory()/8, r.tempDir()); err != nil {
-		return nil, 0, err
+		return made, err
 	}
 	if r.columns, err = r.tableColumns(s.Variables); err != nil {
-		return nil, 0, err
+		return made, err
 	}
-	return p, p.bytes(), nil
+	return apply.MadeParams{Params: p, Bytes: p.bytes(), GDAL: !s.Raster}, nil
 }
 
 // checkZonesRaster returns an error unless zones are integers of one band.

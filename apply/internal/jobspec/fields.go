@@ -182,6 +182,7 @@ type Function struct {
 	// function emits, and WorkerValues those of Close; they may be nil.
 	Params                           any
 	ParamsBytes                      int64 // the memory that they take in each process
+	ParamsGDAL                       bool  // whether GDAL was loaded to make them
 	ParamsCodec, Emits, WorkerValues codec.Codec[any]
 }
 

@@ -36,13 +36,14 @@ type sizing struct {
 	in   *resolve.Inputs
 	outs []*output.Output
 	// variables are those of the function, and params is the size of its parameters in each
-	// process.
-	variables []*resolve.Program
-	params    int64
-	programs  []*resolve.Program // of outputs; nil for a function
-	plan      *Plan
-	overlap   int
-	grid      raster.Grid
+	// process, which were made with GDAL's library if paramsGDAL is true.
+	variables  []*resolve.Program
+	params     int64
+	paramsGDAL bool
+	programs   []*resolve.Program // of outputs; nil for a function
+	plan       *Plan
+	overlap    int
+	grid       raster.Grid
 	// here is how many blocks are computed at once in this machine's memory, slots by each worker;
 	// processes is the number of workers that are processes. For workers on other machines, here is
 	// the number that this machine could run.
@@ -106,11 +107,14 @@ func (z *sizing) bytes(w, h int) int64 {
 		}
 	}
 	readers := float64(max(p.Readers, z.processes))
-	foreign := float64(z.params)*float64(1+z.processes) +
-		baseBytes*float64(z.processes) + readers*warp + float64(cache) + float64(z.in.LibraryBytes())
+	library := z.in.LibraryBytes()
+	if z.paramsGDAL {
+		library = resolve.GDALBytes
+	}
+	foreign := (baseBytes+float64(z.params))*float64(z.processes) + readers*warp + float64(cache) + float64(library)
 	p.ForeignBytes = bytesOf(foreign)
-	return bytesOf(baseBytes + foreign + float64(p.AheadBytes) + float64(p.Buffers)*in + float64(z.here)*(out+scratch) +
-		readers*tile + float64(results))
+	return bytesOf(baseBytes + float64(z.params) + foreign + float64(p.AheadBytes) + float64(p.Buffers)*in +
+		float64(z.here)*(out+scratch) + readers*tile + float64(results))
 }
 
 // stored describes how a file stores its pixels, or its mask: in pieces that are decoded whole.

@@ -55,8 +55,8 @@ func (p *Plan) size(job *resolve.Job, width, height int) error {
 	}
 	alignW, alignH := alignment(outs, p.Grid)
 	z := &sizing{in: in, outs: outs, variables: job.Variables, programs: job.Programs,
-		params: job.Values.Function.ParamsBytes, plan: p, overlap: job.Values.Controls.Overlap, grid: p.Grid,
-		here: p.Workers, slots: 1}
+		params: job.Values.Function.ParamsBytes, paramsGDAL: job.Values.Function.ParamsGDAL, plan: p,
+		overlap: job.Values.Controls.Overlap, grid: p.Grid, here: p.Workers, slots: 1}
 	if c.On != nil {
 		z.slots = slotsEach(p.Workers)
 		if z.here = min(p.Workers, runtime.GOMAXPROCS(0)); c.On.Capabilities().Local {
