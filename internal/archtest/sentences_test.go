@@ -1,0 +1,141 @@
+package archtest
+
+import (
+	"iter"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// mostWords is the largest number of words in a sentence of the guides.
+const mostWords = 20
+
+var (
+	codeSpan    = regexp.MustCompile("``.+?``|`[^`]*`")
+	linkSpan    = regexp.MustCompile(`!?\[[^\]]*\]\([^)]*\)`)
+	listItem    = regexp.MustCompile(`^(?:[-*]|\d+\.)\s+`)
+	sentenceEnd = regexp.MustCompile(`[^.][.?!][)"*]*\s+`)
+)
+
+// TestSentencesAreShort checks the guides, the tutorial, the recipes and the format of caches: no
+// sentence has more than mostWords words. Code, tables and headings do not count. A code span and a
+// link are a word each.
+func TestSentencesAreShort(t *testing.T) {
+	t.Parallel()
+	docs := filepath.Join("..", "..", "docs")
+	pages, err := filepath.Glob(filepath.Join(docs, "guide", "*.md"))
+	if err != nil || len(pages) < 8 {
+		t.Fatalf("%d pages in docs/guide, %v", len(pages), err)
+	}
+	pages = append(pages, filepath.Join(docs, "tutorial.md"), filepath.Join(docs, "recipes.md"),
+		filepath.Join(docs, "format", "cache.md"))
+	count := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line, paragraph := range paragraphs(string(text)) {
+			for sentence := range sentences(paragraph) {
+				count++
+				if n := wordCount(sentence); n > mostWords {
+					t.Errorf("%s: line %d: %d words, expected at most %d: %s", filepath.Base(page), line, n, mostWords, sentence)
+				}
+			}
+		}
+	}
+	if count < 1000 {
+		t.Errorf("%d sentences, expected at least 1000", count)
+	}
+}
+
+// TestSentencesAreSplit checks the splitting on a text whose sentences have a known length.
+func TestSentencesAreSplit(t *testing.T) {
+	t.Parallel()
+	const text = "# Not counted at all\n\nOne `two words` [three and more](page.md#x).\nleat goes on\nhere (in\nbrackets.) So\n" +
+		"- a first item;\n  it continues\n1. Really? Levels 2, 4 ... 64 - no end\n\n| not | counted |\n```\nnor. this\n```\nLast."
+	want := []int{3, 6, 1, 5, 1, 6, 1}
+	var got []int
+	for _, paragraph := range paragraphs(text) {
+		for sentence := range sentences(paragraph) {
+			got = append(got, wordCount(sentence))
+		}
+	}
+	if len(got) != len(want) {
+		t.Fatalf("words by sentence: %v, expected %v", got, want)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("words by sentence: %v, expected %v", got, want)
+		}
+	}
+}
+
+// paragraphs returns the paragraphs and list items of a Markdown text with the line at which each
+// begins. Code spans are replaced by the word CODE and links by LINK.
+func paragraphs(text string) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		var lines []string
+		begin, fenced := 0, false
+		flush := func() bool {
+			p := strings.Join(lines, " ")
+			lines = nil
+			p = linkSpan.ReplaceAllString(codeSpan.ReplaceAllString(p, "CODE"), "LINK")
+			return p == "" || yield(begin, p)
+		}
+		number := 0
+		for line := range strings.Lines(text) {
+			number++
+			line = strings.TrimSpace(line)
+			fence := strings.HasPrefix(line, "```")
+			switch {
+			case fence, fenced, line == "", line[0] == '#', line[0] == '|', strings.HasPrefix(line, "<!--"):
+				fenced = fenced != fence
+				if !flush() {
+					return
+				}
+				continue
+			case listItem.MatchString(line):
+				if !flush() {
+					return
+				}
+				line = listItem.ReplaceAllString(line, "")
+			}
+			if len(lines) == 0 {
+				begin = number
+			}
+			lines = append(lines, line)
+		}
+		flush()
+	}
+}
+
+// sentences returns the sentences of a paragraph. An ellipsis ends none.
+func sentences(paragraph string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for paragraph != "" {
+			at := sentenceEnd.FindStringIndex(paragraph)
+			if at == nil {
+				at = []int{0, len(paragraph)}
+			}
+			if !yield(strings.TrimSpace(paragraph[:at[1]])) {
+				return
+			}
+			paragraph = paragraph[at[1]:]
+		}
+	}
+}
+
+// wordCount returns the number of words that have a letter or a digit.
+func wordCount(sentence string) int {
+	n := 0
+	for _, word := range strings.Fields(sentence) {
+		if strings.ContainsFunc(word, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+			n++
+		}
+	}
+	return n
+}
