@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -42,7 +43,8 @@ func TestSentencesAreShort(t *testing.T) {
 			for sentence := range sentences(paragraph) {
 				count++
 				if n := wordCount(sentence); n > mostWords {
-					t.Errorf("%s: line %d: %d words, expected at most %d: %s", filepath.Base(page), line, n, mostWords, sentence)
+					t.Errorf("%s:%d: %d words, expected at most %d: %s", filepath.Base(page), line, n, mostWords,
+						sentence)
 				}
 			}
 		}
@@ -55,8 +57,9 @@ func TestSentencesAreShort(t *testing.T) {
 // TestSentencesAreSplit checks the splitting on a text whose sentences have a known length.
 func TestSentencesAreSplit(t *testing.T) {
 	t.Parallel()
-	const text = "# Not counted at all\n\nOne `two words` [three and more](page.md#x).\nleat goes on\nhere (in\nbrackets.) So\n" +
-		"- a first item;\n  it continues\n1. Really? Levels 2, 4 ... 64 - no end\n\n| not | counted |\n```\nnor. this\n```\nLast."
+	const text = "# Not counted at all\n\nOne `two words` [three and more](page.md#x).\nleat goes on\nhere " +
+		"(in\nbrackets.) So\n- a first item;\n  it continues\n1. Really? Levels 2, 4 ... 64 - no end\n\n" +
+		"| not | counted |\n```\nnor. this\n```\nLast."
 	want := []int{3, 6, 1, 5, 1, 6, 1}
 	var got []int
 	for _, paragraph := range paragraphs(text) {
@@ -64,13 +67,8 @@ func TestSentencesAreSplit(t *testing.T) {
 			got = append(got, wordCount(sentence))
 		}
 	}
-	if len(got) != len(want) {
-		t.Fatalf("words by sentence: %v, expected %v", got, want)
-	}
-	for i := range want {
-		if got[i] != want[i] {
-			t.Errorf("words by sentence: %v, expected %v", got, want)
-		}
+	if !slices.Equal(got, want) {
+		t.Errorf("words by sentence: %v, expected %v", got, want)
 	}
 }
 
