@@ -117,7 +117,7 @@ type MadeParams struct {
 	GDAL bool
 }
 
-// Resolved is what MakeParams gets to know of a job.
+// Resolved describes a job to MakeParams.
 type Resolved struct {
 	Grid      raster.Grid
 	Variables map[string]Variable
@@ -242,7 +242,7 @@ type Output struct {
 	Table *Table
 }
 
-// Table is an output that holds what a job has made of emitted values.
+// Table makes an output hold what a job computes from emitted values instead of pixels.
 type Table = jobspec.Table
 
 // Footprint selects the pixels that a job covers.

@@ -64,11 +64,11 @@ type definition struct {
 // String returns the text that was parsed.
 func (e *Expr) String() string { return e.text }
 
-// Names returns the names of the inputs that the expression uses, in order of first appearance. Of
-// a linked one, those that the expressions that it uses need are among them.
+// Names returns the names of the inputs that the expression uses, in order of first appearance. For
+// a linked expression, they include those of the expressions that it uses.
 func (e *Expr) Names() []string { return append([]string(nil), e.names...) }
 
-// Tables returns the names of the files that the expression reads tables from, for Options.Tables.
+// Tables returns the names of the files that the expression takes tables from, for Options.Tables.
 func (e *Expr) Tables() []string { return append([]string(nil), e.tables...) }
 
 // Within returns the expression whose value is that of e where the input name is not 0, and nodata

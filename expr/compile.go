@@ -73,15 +73,14 @@ type Options struct {
 	// Tables are the contents of the files that Expr.Tables names.
 	Tables map[string]string
 
-	// Domain is where the arguments of focal functions have pixels, in columns and rows of the
-	// raster: the raster at least. It is the raster if it is empty. Margin says how they continue
-	// outside.
+	// Domain is the window in which focal functions see pixels, in columns and rows of the raster,
+	// which it contains; empty means the raster itself. Margin says what they see outside it.
 	Domain block.Window
 	Margin block.Margin
 	Ground Ground // of terrain functions
 }
 
-// Ground is what the units of a raster's transform are.
+// Ground says which units a raster's transform has.
 type Ground uint8
 
 const (
@@ -113,13 +112,13 @@ type compiler struct {
 
 	width, height int
 	placed        bool // the expression uses coordinates
-	geodetic      bool // of those, lon, lat or pixel_area
+	geodetic      bool // it uses lon, lat or pixel_area
 	tables        map[string]string
 
 	focals     []focalNode // each after those that its operand uses
 	focalIndex map[string]int
 	isFocal    bool         // the expression has focal functions
-	domain     block.Window // then
+	domain     block.Window // if isFocal
 	margin     block.Margin
 	ground     Ground
 }

@@ -29,7 +29,7 @@ type TypeError struct {
 	// Unknown is the name that no input has, and Known are the names of the inputs.
 	Unknown string
 	Known   []string
-	// In is the name of the expression that Text is, if another one uses it.
+	// In is the name of the expression with this Text if another one uses it.
 	In string
 	// NoTime means that the times of files are needed and not known.
 	NoTime bool

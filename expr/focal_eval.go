@@ -33,7 +33,7 @@ func values[T real](p *plane) *[]T {
 	return any(&p.v64).(*[]T)
 }
 
-// index returns the place of the pixel (x, y).
+// index returns the index of the pixel (x, y).
 func (p *plane) index(x, y int) int { return (y-p.window.Row)*p.window.Width + x - p.window.Col }
 
 // focalState is what an evaluator keeps for focal functions.
@@ -185,7 +185,7 @@ func (ev *Evaluator) step(number int, step *focalStep, part, in block.Window, sr
 		return err
 	}
 	if inside != w {
-		s.leave(p, spec.reg, inside, plan)
+		s.fillOutside(p, spec.reg, inside, plan)
 		sub.someInvalid = sub.someInvalid || plan.fold == block.MarginNodata
 	}
 	if !sub.someInvalid {
@@ -194,8 +194,8 @@ func (ev *Evaluator) step(number int, step *focalStep, part, in block.Window, sr
 	return nil
 }
 
-// leave sets the pixels of a plane outside the domain, whose pixels inside are set.
-func (s *focalState) leave(p *plane, reg regKind, inside block.Window, plan *focalPlan) {
+// fillOutside sets the pixels of a plane outside the domain by those inside, or as invalid.
+func (s *focalState) fillOutside(p *plane, reg regKind, inside block.Window, plan *focalPlan) {
 	w, d := p.window, plan.domain
 	s.cols, s.rows = grown(s.cols, w.Width), grown(s.rows, w.Height)
 	source := func(list []int, at, low, n int) {
@@ -220,8 +220,8 @@ func (s *focalState) leave(p *plane, reg regKind, inside block.Window, plan *foc
 	}
 }
 
-// spread sets each pixel to that in the columns and rows given, or to 0 where one is negative:
-// first along rows, then whole rows.
+// spread sets each pixel to the one in the given column and row, or to 0 where one of them is
+// negative: first along rows, then whole rows.
 func spread[T any](v []T, width int, cols, rows []int) {
 	for y, from := range rows {
 		if from != y {

@@ -12,7 +12,7 @@ import (
 type focalPlan struct {
 	steps  []focalStep
 	planes []planeSpec
-	slots  []planeSpec // the largest of the planes that take turns in one slot, by type
+	slots  []planeSpec // the largest margin and type of the planes in each slot
 	margin int         // pixels around a window that the steps read
 	domain block.Window
 	fold   block.Margin
@@ -172,7 +172,7 @@ func (c *compiler) usesPlane(plan *focalPlan, f *focalCalls, main *builder, plan
 	})
 }
 
-// assignSlots gives planes memory, which a plane leaves to another one after its last use.
+// assignSlots assigns memory to planes: a later plane takes over a slot after its last use.
 func (plan *focalPlan) assignSlots(uses func(step, plane int) bool) {
 	last := make([]int, len(plan.planes))
 	for plane := range plan.planes {
@@ -200,8 +200,8 @@ func (plan *focalPlan) assignSlots(uses func(step, plane int) bool) {
 // stripBytes is the memory of planes to aim for: they should stay in a core's cache.
 const stripBytes = 1 << 20
 
-// stripRows returns how many rows of a window are computed at a time. Few rows repeat much of the
-// margin.
+// stripRows returns how many rows of a window are computed at a time. Strips of few rows would
+// repeat much of the margin.
 func (plan *focalPlan) stripRows(columns, rows int) int {
 	var perRow int64
 	least := 16
@@ -223,7 +223,7 @@ func (p *Program) Margin() int {
 // Focal reports whether the program has focal functions, so that only EvalWindow computes it.
 func (p *Program) Focal() bool { return p.focal != nil }
 
-// ScratchBytes returns an upper bound of an evaluator's memory for the focal functions of windows
+// ScratchBytes returns an upper bound on an evaluator's memory for the focal functions of windows
 // of up to this size.
 func (p *Program) ScratchBytes(columns, rows int) int64 {
 	if p.focal == nil {

@@ -112,7 +112,7 @@ func (l *lexer) next() (token, error) {
 	return token{}, l.fail(l.pos, "unexpected character %q", r)
 }
 
-// file reads the name of a file behind @: up to a blank, comma, bracket or semicolon, or in quotes.
+// file reads the name of a file after @: up to a blank, comma, bracket or semicolon, or in quotes.
 func (l *lexer) file() (token, error) {
 	start, rest := l.pos, l.text[l.pos+1:]
 	if strings.HasPrefix(rest, "\"") {

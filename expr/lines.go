@@ -14,7 +14,7 @@ type timeline struct {
 	err   string // why they have no common times; then the rest is empty
 }
 
-// timesOf returns the times of the files of an input, and nil if none is known.
+// timesOf returns the times of the files of an input, or nil if none is known.
 func timesOf(name string, files []File) *timeline {
 	t := &timeline{name: name}
 	known := false
@@ -67,7 +67,7 @@ func (c *compiler) line(n *ast, o op) (value, error) {
 	}
 	var xs []float64
 	if second := n.args[1]; second.kind == astTimes {
-		xs, err = c.days(n, v)
+		xs, err = c.elapsed(n, v)
 	} else {
 		xs, err = c.positions(n, items)
 	}
@@ -77,8 +77,8 @@ func (c *compiler) line(n *ast, o op) (value, error) {
 	return c.reduce(n, o, []value{v}, c.addLine(xs, n.args[1].kind == astTimes))
 }
 
-// days returns the times of the list v in milliseconds from its first.
-func (c *compiler) days(n *ast, v value) ([]float64, error) {
+// elapsed returns the times of the list v in milliseconds from its first.
+func (c *compiler) elapsed(n *ast, v value) ([]float64, error) {
 	at, whose := n.args[0].pos, "this"
 	if n.args[0].kind == astName {
 		whose = n.args[0].text
@@ -151,7 +151,7 @@ func (g *graph) addLine(xs []float64, times bool) int {
 	return i
 }
 
-// line returns the positions of a number that addLine returned, and empty ones for 0.
+// line returns the positions with a number that addLine returned, and none for 0.
 func (g *graph) line(number int) linePositions {
 	if number == 0 {
 		return linePositions{}

@@ -30,8 +30,8 @@ type linker struct {
 	errs    map[string]error
 }
 
-// link links the expression name, which those of path use, each the next. It returns nil if that is
-// not possible.
+// link links the expression name, which path leads to: each of its expressions uses the next. It
+// returns nil if that is not possible.
 func (l *linker) link(name string, path []string) *Expr {
 	if e, done := l.linked[name]; done {
 		return e
@@ -75,12 +75,12 @@ func (l *linker) link(name string, path []string) *Expr {
 }
 
 // refuse sets the errors of expressions of which each uses the next, and the last the first.
-func (l *linker) refuse(circle []string) {
-	for i, name := range circle {
-		e, next := l.exprs[name], circle[(i+1)%len(circle)]
+func (l *linker) refuse(cycle []string) {
+	for i, name := range cycle {
+		e, next := l.exprs[name], cycle[(i+1)%len(cycle)]
 		msg := name + " uses itself"
-		if len(circle) > 1 {
-			msg += ": " + strings.Join(slices.Concat(circle[i:], circle[:i+1]), " uses ")
+		if len(cycle) > 1 {
+			msg += ": " + strings.Join(slices.Concat(cycle[i:], cycle[:i+1]), " uses ")
 		}
 		l.errs[name] = &TypeError{Pos: e.namesAt[slices.Index(e.names, next)], Text: e.text, Msg: msg}
 	}

@@ -468,8 +468,8 @@ func (p *parser) list(closing, what string) ([]*ast, error) {
 	return args, p.advance()
 }
 
-// times parses the word times before a closing bracket. It returns nil, and moves nowhere, if there
-// is something else.
+// times parses the word times before a closing bracket. It returns nil, and consumes nothing, if
+// there is something else.
 func (p *parser) times() *ast {
 	word, before := p.tok, p.lexer
 	if word.kind != tokName || word.text != "times" {

@@ -14,8 +14,8 @@ type Place struct {
 	// Transform maps columns and rows of the raster to coordinates, in GDAL's order: x is
 	// t[0] + col*t[1] + row*t[2], y is t[3] + col*t[4] + row*t[5].
 	Transform [6]float64
-	// Geodetic computes lon, lat or pixel_area of the pixels from a column and a row on, in this
-	// row; NaN where there is none. Programs for which Program.Geodetic is true need it.
+	// Geodetic computes lon, lat or pixel_area of the pixels of a row from a column on; NaN where
+	// there is none. Programs for which Program.Geodetic is true need it.
 	Geodetic func(name string, col, row int, d []float64) error
 }
 

@@ -267,7 +267,7 @@ func (c *compiler) lookup(name string, rows []tableRow, t typ) int {
 	return i
 }
 
-// tableRows finds the row of each value, as a number from 1, or 0.
+// tableRows returns the instruction that finds the row of each value, as a number from 1, or 0.
 func tableRows[T real](t *table) runner {
 	return func(ev *Evaluator, in *instr, n int) {
 		d, a := ev.r32[in.dst][:n], vectors[T](ev)[in.args[0]][:n]
@@ -288,7 +288,7 @@ func tableRows[T real](t *table) runner {
 	}
 }
 
-// tableValues returns the new values of rows, and 0 without a row.
+// tableValues returns the instruction that finds the new values of rows, and 0 without a row.
 func tableValues[T real](t *table) runner {
 	values := make([]T, len(t.values)+1)
 	for i, v := range t.values {
@@ -302,7 +302,7 @@ func tableValues[T real](t *table) runner {
 	}
 }
 
-// tableMask is invalid where the new value is nodata.
+// tableMask returns the instruction whose mask is invalid where the new value is nodata.
 func tableMask(t *table) runner {
 	valid := make([]byte, len(t.invalid)+1)
 	valid[0] = 1

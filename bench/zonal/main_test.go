@@ -10,7 +10,7 @@ import (
 	"leat/internal/gdal"
 )
 
-// TestTheBenchmarkRuns runs all of it, small. Its numbers are not looked at.
+// TestTheBenchmarkRuns runs all of it, small, and ignores its numbers.
 func TestTheBenchmarkRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: builds leat and takes seconds")

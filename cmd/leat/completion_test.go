@@ -33,7 +33,7 @@ func TestCompletion(t *testing.T) {
 	}
 	t.Setenv("LEAT_CONFIG", config)
 	job := []string{"apply", "-i", "red=a.tif", "-i", "nir=b.tif", "-v", "roads=r.gpkg", "-o", "ndvi=x.tif", "-o", "mask=y.tif"}
-	const space, noSpace = ":4", ":6" // directives: no files, and no blank behind the word
+	const space, noSpace = ":4", ":6" // directives: no files, and no blank after the word
 	for _, c := range []struct {
 		words     []string
 		want      string // all of them, or those that it must have, before ...

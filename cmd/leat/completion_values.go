@@ -15,10 +15,10 @@ import (
 	"leat/namespace"
 )
 
-// completer completes the value of an option: what has been typed of it is the last argument.
+// completer completes the value of an option, of which the last argument is what has been typed.
 type completer func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective)
 
-// completeValues completes the options of a command that it has among those of completers.
+// completeValues registers the completers of those options that a command has.
 func completeValues(c *cobra.Command, completers map[string]completer) {
 	for name, f := range completers {
 		if c.Flags().Lookup(name) == nil {
@@ -30,7 +30,7 @@ func completeValues(c *cobra.Command, completers map[string]completer) {
 	}
 }
 
-// words completes one of some words.
+// words completes a value that is one of a list.
 func words(list ...string) completer {
 	return named(func() []string { return nil }, func() []string { return list })
 }
@@ -53,8 +53,8 @@ func named(names func() []string, values func() []string) completer {
 	}
 }
 
-// offered returns those of a list that begin with what is typed. Behind = and / and ( the word goes
-// on.
+// offered returns those of a list that begin with what is typed. After a character such as = or /
+// the word goes on.
 func offered(list []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	directive := cobra.ShellCompDirectiveNoFileComp
 	list = slices.DeleteFunc(list, func(s string) bool { return !strings.HasPrefix(s, typed) })
@@ -84,8 +84,8 @@ func namedFiles(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion,
 	return offered(list, typed)
 }
 
-// filesLike returns the files and directories whose path begins with a text. Shells know nothing of
-// a name and = before a path.
+// filesLike returns the files and directories whose path begins with a text. Shells do not complete
+// a path after NAME=.
 func filesLike(path string) []string {
 	dir, start := filepath.Split(path)
 	from := dir
@@ -122,8 +122,8 @@ func nameParts(texts []string) []string {
 	return names
 }
 
-// completeExpression completes the name that an expression ends with: of inputs, of constants and
-// of functions.
+// completeExpression completes the name that an expression ends with: that of an input, a constant
+// or a function.
 func completeExpression(names func() []string) completer {
 	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if path, ok := strings.CutPrefix(typed, "@"); ok {
@@ -210,8 +210,8 @@ func completeCreation(names func() []string) completer {
 var creationWords = map[string][]string{"COMPRESS": compressions, "PREDICTOR": {"1", "2", "3"}, "INTERLEAVE": {"BAND", "PIXEL"},
 	"BIGTIFF": {"YES", "IF_NEEDED"}}
 
-// completeCommon completes options and arguments that need nothing else of the command line, of a
-// command and those below it.
+// completeCommon registers the completers that do not depend on the rest of the command line, for a
+// command and its subcommands.
 func completeCommon(c *cobra.Command) {
 	for name, f := range map[string]completer{"evict": words(evictions...), "durability": words(durabilities...),
 		profileOption: completeProfile, "dir": completeDirectory} {

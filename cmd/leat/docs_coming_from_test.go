@@ -25,7 +25,8 @@ for name, tolerance in given["pairs"].items():
 json.dump(result, sys.stdout)
 `
 
-// The commands that docs/coming-from.md calls equal give equal pixels.
+// TestComingFromCommandsGiveEqualPixels runs the pairs of commands that docs/coming-from.md calls
+// equal and compares their pixels.
 func TestComingFromCommandsGiveEqualPixels(t *testing.T) {
 	t.Parallel()
 	page := newPageRun(t, "gdal_calc.py")

@@ -197,7 +197,7 @@ func (f *vectorFlags) nodata(job *apply.Job, values []string) (rest []string, er
 	return rest, errors.Join(errs...)
 }
 
-// noBands refuses a choice of bands of vectors.
+// noBands returns an error if bands of a vector are selected.
 func (f *vectorFlags) noBands(job *apply.Job, values []string) error {
 	if v := firstOfVector(job, values); v != "" {
 		return fmt.Errorf("--bands %s: a vector becomes one band; the layer of its file is chosen with --layer", v)
@@ -205,7 +205,7 @@ func (f *vectorFlags) noBands(job *apply.Job, values []string) error {
 	return nil
 }
 
-// noScale refuses a scale of vectors.
+// noScale returns an error if a vector has a scale.
 func (f *vectorFlags) noScale(job *apply.Job, values []string) error {
 	if v := firstOfVector(job, values); v != "" {
 		return fmt.Errorf("--input-scale %s: a vector has the values that are burned, which --burn chooses", v)

@@ -20,7 +20,7 @@ import (
 	"leat/raster"
 )
 
-// systemName is a CRS by its authority and number.
+// systemName matches a CRS given by its authority and number.
 var systemName = regexp.MustCompile(`^[A-Za-z]+:[0-9]+$`)
 
 // gridOf is the grid of a raster, or one by numbers: CRS,MINX,MINY,MAXX,MAXY,SIZE[,SIZEY].
@@ -128,15 +128,15 @@ func gridOfFile(ctx context.Context, job *apply.Job, flag, path string) (raster.
 	return g, src.Close()
 }
 
-// gridOfBox is a grid that covers a box, of enough pixels that its edges curve as they should in
-// another CRS.
+// gridOfBox returns a grid that covers a box, with so many pixels that its edges follow their
+// curves in another CRS.
 func gridOfBox(box [4]float64, crs raster.CRS) raster.Grid {
 	const n = 1024
 	return raster.Grid{Width: n, Height: n, HasTransform: true, CRS: crs,
 		Transform: raster.Transform{box[0], (box[2] - box[0]) / n, 0, box[3], 0, -(box[3] - box[1]) / n}}
 }
 
-// extentsOf are the grids that cover what a file of --extent covers: that of a raster, or one for
+// extentsOf returns grids that cover what a file of --extent covers: that of a raster, or one for
 // each layer of vectors that has features.
 func extentsOf(ctx context.Context, job *apply.Job, path string) ([]raster.Grid, error) {
 	const option = "--extent"

@@ -54,11 +54,11 @@ var otherFunctions = map[string]string{
 	"setnull": "write c ? nodata : a", "con": "write c ? a : b",
 }
 
-// otbBand is a band as OTB's BandMath names it.
+// otbBand matches a band as OTB's BandMath names it.
 var otbBand = regexp.MustCompile(`^im[0-9]+b([0-9]+)$`)
 
 // otherTools are options of gdal_calc, gdalwarp, gdal_translate and rio calc, and what leat apply
-// has instead. An option with one dash has the letters behind it.
+// has instead. An option with one dash is listed by the letters after it.
 var otherTools = func() map[string]string {
 	m := map[string]string{
 		"calc":    "use -e 'EXPRESSION'",

@@ -27,7 +27,7 @@ type usageError struct{ err error }
 func (e usageError) Error() string { return e.err.Error() }
 func (e usageError) Unwrap() error { return e.err }
 
-// seeError is a mistake that another text explains than the help of the command.
+// seeError is a mistake that the text see explains, instead of the help of the command.
 type seeError struct {
 	err error
 	see string

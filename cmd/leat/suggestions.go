@@ -150,8 +150,8 @@ func unknownOption(c *cobra.Command, e *pflag.NotExistError, args []string) erro
 	return err
 }
 
-// otherToolsHint returns what leat has instead of an option of another tool, and of the others
-// among the arguments; "" if the option is none.
+// otherToolsHint returns what leat has instead of an option of another tool, and instead of further
+// ones among the arguments; "" if the option is none.
 func otherToolsHint(fl *pflag.FlagSet, name string, args []string) string {
 	if _, ok := otherTools[name]; !ok {
 		return ""

@@ -42,7 +42,7 @@ func withURL(url, text string) string {
 // errStream is returned for - in place of a raster.
 var errStream = errors.New("- is no raster: rasters are read and written in pieces, which standard input and output can't be; expected a file or a URL (a file of that name is ./-)")
 
-// oneSlash is the beginning of a URL that lacks a slash.
+// oneSlash matches the beginning of a URL that lacks a slash.
 var oneSlash = regexp.MustCompile(`^(s3|gs|azblob|https?|file):/[^/]`)
 
 // localName is the path of a file: URL, and everything else as it is.

@@ -154,7 +154,7 @@ var hintedMistakes = []struct{ line, says string }{
 	{"apply --nosuch", "hint: see leat apply --help"}, {"nosuch", "hint: see leat --help"},
 }
 
-// formatMistakes are those of formats, of which GDAL has the list.
+// formatMistakes are mistakes in the names of formats, which GDAL lists.
 var formatMistakes = []struct{ line, says string }{
 	{"apply A --format netcf", "is it netCDF"}, {"apply A --format netCDF", "hint: use --format GTiff"},
 	{"info --formats GTif", "is it GTiff"},
@@ -231,7 +231,7 @@ func mistakesDir(t *testing.T) (dir string, env []string) {
 	return dir, env
 }
 
-// runMistake runs leat with the words of a line, behind variables that are set.
+// runMistake runs leat with the words of a line, which may begin with variables to set.
 func runMistake(t *testing.T, dir string, env []string, line string) (code int, stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -18,11 +18,11 @@ type Feature struct {
 	Values []any
 }
 
-// order of the bytes in WKB: little-endian.
+// wkbNDR is OGR's number of the byte order of WKB: little-endian.
 const wkbNDR = 1
 
 // ReadFeatures calls each with the features of r's layer in the order of the source, with these
-// attributes. Vertices of another CRS are transformed to g's, edges between them stay straight. It
+// attributes. Vertices in another CRS are transformed to g's; edges between them stay straight. It
 // returns a description of the layer.
 func ReadFeatures(ctx context.Context, r VectorRequest, attributes []string, g raster.Grid,
 	each func(f *Feature) error) (*VectorLayer, error) {

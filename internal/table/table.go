@@ -16,7 +16,7 @@ type Type uint8
 const (
 	Int64   Type = iota // int64
 	Uint64              // uint64
-	Float64             // float64; NaN and infinite numbers are no nulls
+	Float64             // float64; NaN and infinities are not null
 	Text                // string
 )
 
@@ -41,7 +41,7 @@ type Format struct {
 	New func(w io.Writer, columns []Column) (Writer, error)
 }
 
-// Formats are the formats that the package writes.
+// formats are the formats that the package writes.
 var formats = []Format{{"CSV", ".csv", newCSV}, {"Parquet", ".parquet", newParquet}}
 
 // Formats returns the formats that the package writes.

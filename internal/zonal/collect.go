@@ -9,8 +9,8 @@ import (
 	"leat/ndarray"
 )
 
-// Collector adds the pixels of a window to the states of zones. It keeps memory between calls and
-// serves one goroutine.
+// Collector adds the pixels of a window to the states of zones. It reuses memory between calls and
+// is not safe for concurrent use.
 type Collector struct {
 	spec *Spec
 
@@ -245,7 +245,7 @@ func square[T ndarray.Real](v T) (hi, lo uint64) {
 	return bits.Mul64(u, u)
 }
 
-// collectFloats adds valid pixels of weight 1 but those that are NaN.
+// collectFloats adds valid pixels of weight 1; NaN counts as invalid.
 func collectFloats[T float32 | float64](c *Collector, row []T) {
 	s := c.spec
 	for len(row) > 0 {
@@ -410,7 +410,7 @@ func collectPartial[T ndarray.Real](c *Collector, v T, w Weight) {
 	}
 }
 
-// finish moves what was collected to a state.
+// finish adds what the call has collected to a state and resets the collector.
 func (c *Collector) finish(st *State) error {
 	s := c.spec
 	o := State{pixels: c.pixels + c.whole, weight: c.weight.addWeights(c.whole, One),
@@ -435,7 +435,7 @@ func (c *Collector) encodeValues() []byte {
 	slices.SortFunc(c.entries, compareEntries)
 	c.run = c.run[:0]
 	last, i := uint64(0), 0
-	// put appends n pixels of weight 1, after the entries of smaller order.
+	// partials appends the entries of other weights up to a key, or all that are left.
 	partials := func(to uint64, all bool) {
 		for i < len(c.entries) && (all || c.entries[i].key <= to) {
 			e := c.entries[i]
@@ -446,6 +446,7 @@ func (c *Collector) encodeValues() []byte {
 			last = e.key
 		}
 	}
+	// put appends n pixels of weight 1, which follow all other weights of their key.
 	put := func(key, n uint64) {
 		partials(key, false)
 		c.run = appendEntry(c.run, entry{key, One, n}, last)

@@ -161,7 +161,7 @@ func (s *stripState) sort() {
 	}
 	if len(s.cuts) > smallRow {
 		for i := range s.pieces {
-			s.live[i] = s.pieces[i].e // which are all
+			s.live[i] = s.pieces[i].e // each live edge has a piece
 		}
 	}
 }

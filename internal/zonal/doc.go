@@ -9,7 +9,7 @@
 //
 // Results do not depend on how the raster is divided into windows nor on the order in which states
 // are merged, to the last bit: weights are whole multiples of 2^-40, sums are exact, and each
-// statistic is rounded once.
+// statistic is rounded once, a standard deviation twice.
 //
 // The shares of pixels follow the definition of exactextract
 // (https://isciences.github.io/exactextract/), pixels by centre and by touch that of

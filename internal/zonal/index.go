@@ -23,8 +23,8 @@ type box32 struct{ c0, r0, c1, r1 int32 }
 const fanout = 16
 
 // NewIndex returns the index of zones 0 to len(windows)-1 from the pixels that each of them can
-// have, as from [Box.Window]. Zones with an empty window are never found. At most 2^31-1 zones have
-// an index.
+// cover, as from [Box.Window]. Zones with an empty window are never found. An index holds at most
+// 2^31-1 zones.
 func NewIndex(windows []block.Window) *Index {
 	x := &Index{}
 	for i, w := range windows {

@@ -13,14 +13,14 @@ import (
 // MergerOptions configures a Merger.
 type MergerOptions struct {
 	// MaxBytes bounds the zones' values in memory; others are in a temporary file. 0 means 256 MiB.
-	// What else a zone takes does not count: about 100 bytes, and 50 per value.
+	// Other memory does not count: about 100 bytes for each zone, and 50 for each zone and spec.
 	MaxBytes int64
 	Dir      string // of the temporary file; "": the system's
 }
 
-// Merger merges the states of many zones. The zones' other statistics stay in memory, and the
-// values that percentiles, modes and histograms need do up to a bound. A Merger serves one
-// goroutine.
+// Merger merges the states of many zones. It keeps them in memory, except that the pixels' values,
+// which percentiles, modes and histograms need, go to a temporary file beyond a bound. A Merger is
+// not safe for concurrent use.
 type Merger struct {
 	specs    []*Spec
 	max      int64
@@ -112,8 +112,8 @@ func (t *table) size() int64 {
 	return n
 }
 
-// spill writes the largest tables to the file, until half of the bound is free. Large ones first: a
-// zone's values lie in few extents then.
+// spill writes tables to the file until half of the bound is free. The largest go first, so that a
+// zone's values lie in few extents.
 func (m *Merger) spill() error {
 	if m.file == nil {
 		f, err := os.CreateTemp(m.dir, ".zonal-*")
@@ -121,7 +121,7 @@ func (m *Merger) spill() error {
 			return fmt.Errorf("temporary file for the values of zones: %w", err)
 		}
 		m.file = f
-		if err := os.Remove(f.Name()); err != nil { // it ends with the process
+		if err := os.Remove(f.Name()); err != nil { // the file disappears with the process
 			return fmt.Errorf("temporary file for the values of zones: %w", err)
 		}
 	}

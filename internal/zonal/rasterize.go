@@ -6,7 +6,8 @@ import (
 	"leat/block"
 )
 
-// Rasterizer finds the pixels of polygons. It keeps memory between calls and serves one goroutine.
+// Rasterizer finds the pixels of polygons. It reuses memory between calls and is not safe for
+// concurrent use.
 type Rasterizer struct {
 	edges  []edge
 	starts []int // of each row's edges in byRow

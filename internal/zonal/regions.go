@@ -7,8 +7,8 @@ import (
 	"leat/ndarray"
 )
 
-// Regions divides windows by the zone numbers of a raster. It keeps memory between calls and serves
-// one goroutine.
+// Regions divides windows by the zone numbers of a raster. It reuses memory between calls and is
+// not safe for concurrent use.
 type Regions struct {
 	numbers map[int64]int // to index in masks
 	masks   []Mask

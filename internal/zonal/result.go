@@ -77,7 +77,8 @@ func (s *Spec) result(x Statistic, st *State) Value {
 	return v
 }
 
-// moment returns a sum, a mean, a variance or a standard deviation, rounded once from exact sums.
+// moment returns a sum, a mean or a variance, rounded once from exact sums, or a standard
+// deviation, which is the rounded root of the rounded variance.
 func (s *Spec) moment(k statKind, st *State) float64 {
 	if st.infinite != 0 {
 		if k == statSum || k == statMean {
@@ -180,11 +181,11 @@ func (s *Spec) fromTable(dst []Value, st *State, in entries) {
 type percentile struct {
 	to        *Value
 	num, den  *big.Int // position q s_n
-	floor     uint128
-	intervals uint64 // n-1
+	floor     uint128  // its integer part
+	intervals uint64   // n-1
 	done      bool
-	key       uint64 // of the last pixel
-	at        uint128
+	key       uint64  // of the last pixel
+	at        uint128 // its position
 }
 
 func newPercentile(to *Value, x Statistic, st *State) *percentile {
@@ -198,7 +199,7 @@ func newPercentile(to *Value, x Statistic, st *State) *percentile {
 	return p
 }
 
-// add passes n pixels that follow index others of the weight before.
+// add takes the pixels of an entry, which follow index others of the total weight before.
 func (p *percentile) add(k kind, e entry, index uint64, before uint128) {
 	if p.done {
 		return

@@ -30,8 +30,8 @@ func appendKeys[T ndarray.Real](dst []uint64, row []T) []uint64 {
 	return dst
 }
 
-// sortKeys returns keys in order, and the other of the two slices. Long ones are sorted by their
-// bytes, of which those that all keys share cost nothing.
+// sortKeys returns the sorted keys, and the other of the two slices. Long slices are sorted byte by
+// byte, without the bytes that all keys share.
 func sortKeys(keys, spare []uint64) (sorted, other []uint64) {
 	if len(keys) < 512 {
 		slices.Sort(keys)

@@ -87,7 +87,7 @@ func (s *Spec) Append(dst []byte, st *State) []byte {
 	return dst
 }
 
-// appendHead appends a state but for its table.
+// appendHead appends the encoding of a state without its table.
 func (s *Spec) appendHead(dst []byte, st *State) []byte {
 	dst = append(dst, stateVersion, st.infinite)
 	for _, v := range []uint64{st.pixels, st.weight.hi, st.weight.lo, st.nodata.hi, st.nodata.lo} {
@@ -107,7 +107,7 @@ func (s *Spec) appendHead(dst []byte, st *State) []byte {
 }
 
 // Decode reads a state that Append wrote and returns the bytes that follow it. The state keeps
-// references to b. Bytes that no state has are an error.
+// references to b. Bytes that Append never writes are an error.
 func (s *Spec) Decode(b []byte, st *State) (rest []byte, err error) {
 	if b, err = s.decodeHead(b, st); err != nil || !s.values {
 		return b, err

@@ -39,8 +39,8 @@ var statNames = map[string]statKind{"count": statCount, "nodata": statNodata, "s
 var aliases = map[string]string{"majority": "mode", "unique": "variety", "stdev": "std", "stddev": "std",
 	"variance": "var", "average": "mean", "minimum": "min", "maximum": "max", "quantile": "percentile"}
 
-// Names returns the names of the statistics in alphabetical order. Percentiles are written p0 to
-// p100, and a histogram of ranges histogram(0, 0.5, 1).
+// Names returns the names of the statistics in alphabetical order, with p90 for the percentiles p0
+// to p100. A histogram of ranges is written histogram(0, 0.5, 1).
 func Names() []string {
 	names := []string{"p90"}
 	for n := range statNames {

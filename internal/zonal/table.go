@@ -8,7 +8,7 @@ import (
 
 // entry is a value of a table: n pixels of one weight. Tables are ordered by key, then weight.
 type entry struct {
-	key    uint64 // order of the value, see valueKind
+	key    uint64 // order of the value, see keyOf
 	weight Weight
 	n      uint64
 }
@@ -18,7 +18,7 @@ func compareEntries(a, b entry) int {
 }
 
 // table holds the values of a zone as encoded runs, each ordered. It keeps few runs by merging
-// those of similar size, so that adding many runs takes linear time but for a logarithm.
+// those of similar size, so that adding n entries takes n log n time.
 type table struct{ runs [][]byte }
 
 // appendEntry appends the encoding of an entry that follows one with the key last.
@@ -61,8 +61,8 @@ func (r *entryReader) next() bool {
 	return true
 }
 
-// checkRun reports whether b is a run: entries in strict order, with keys up to maxKey and pixels
-// that sum to no more than limit.
+// checkRun reports whether b is a run: entries in strict order, with keys up to maxKey and as many
+// pixels as limit in all.
 func checkRun(b []byte, maxKey, limit uint64) bool {
 	r := entryReader{rest: b}
 	for first := true; len(r.rest) > 0; first = false {

@@ -7,7 +7,7 @@ import (
 	"leat/ndarray"
 )
 
-// keyOf returns a number that orders values of type T as they compare. -0 and 0 have the same.
+// keyOf returns a number that orders values of type T as they compare. -0 and 0 have the same key.
 func keyOf[T ndarray.Real](v T) uint64 {
 	switch v := any(v).(type) {
 	case float32:
@@ -28,11 +28,11 @@ func keyOf[T ndarray.Real](v T) uint64 {
 	return uint64(int64(v)) ^ 1<<63
 }
 
-// kind is how a type's values are kept.
+// kind says how keys encode a type's values.
 type kind uint8
 
 const (
-	signedKind kind = iota // integers of up to 64 bits but uint64
+	signedKind kind = iota // integers other than uint64
 	uint64Kind
 	float32Kind
 	float64Kind
@@ -53,7 +53,7 @@ func kindOf(t ndarray.DType) (kind, error) {
 	return 0, fmt.Errorf("zonal statistics of %s values, expected integers, float32 or float64", t)
 }
 
-// maxKey returns a bound of the keys.
+// maxKey returns an upper bound on the keys.
 func (k kind) maxKey() uint64 {
 	if k == float32Kind {
 		return math.MaxUint32

@@ -19,7 +19,7 @@ var wkbNames = map[uint32]string{1: "Point", 2: "LineString", 3: "Polygon", 4: "
 	6: "MultiPolygon", 7: "GeometryCollection", 8: "CircularString", 9: "CompoundCurve", 10: "CurvePolygon",
 	11: "MultiCurve", 12: "MultiSurface", 13: "Curve", 14: "Surface", 15: "PolyhedralSurface", 16: "TIN", 17: "Triangle"}
 
-// maxNesting bounds how deep collections lie in each other.
+// maxNesting bounds the depth of nested collections.
 const maxNesting = 16
 
 // A TypeError is returned for a geometry that is not made of polygons.

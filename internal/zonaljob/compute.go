@@ -53,9 +53,9 @@ type plane struct {
 	pixels, valid *ndarray.Array
 }
 
-// compute emits one value: what the block's pixels contribute to each of its zones. An entry of it
-// has the difference to the number of the zone before, twice, plus 1 if no later block has pixels
-// of the zone, and then the states of the bands.
+// compute emits one value, with an entry for each zone of the block: the difference from the number
+// of the zone before, times two, plus 1 if no later block has pixels of the zone, and then the
+// states of the bands.
 func compute(ctx context.Context, b *apply.Block) error {
 	w, p := b.State().(*worker), b.Params().(*params)
 	if err := w.setup(p); err != nil {
@@ -129,8 +129,8 @@ func (w *worker) computePolygons(b *apply.Block, add func(zone int64, final bool
 	return nil
 }
 
-// computeRegions adds the zones of a raster, whose numbers may be negative: the value begins with
-// the first of them.
+// computeRegions adds the zones of a raster. Their numbers may be negative, so the value begins
+// with the first of them.
 func (w *worker) computeRegions(b *apply.Block, out *[]byte,
 	add func(zone int64, final bool, mask *zonal.Mask) error) error {
 	ids, valid := inner(b, b.Variable(zonesName).At(0)), inner(b, b.VariableValid(zonesName).At(0))

@@ -20,8 +20,8 @@ import (
 // Options say what to compute of which zones.
 type Options struct {
 	Path string // of the table
-	// Zones are polygons, of which By are attributes that identify them; none: their numbers (FID).
-	// Raster is a raster of zone numbers instead.
+	// Zones are the polygons, and By the attributes that identify them; without any, their numbers
+	// (FID) do. Raster, if not nil, is a raster of zone numbers instead.
 	Zones   gdal.VectorRequest
 	By      []string
 	Outside Outside
@@ -35,7 +35,7 @@ type Options struct {
 	Warn      func(text string) // called before the first block
 }
 
-// run is what a job of zonal statistics has in the process of the run.
+// run is the state of a job of zonal statistics in the process of the run.
 type run struct {
 	o       *Options
 	stats   []zonal.Statistic
@@ -81,7 +81,7 @@ func Complete(job *apply.Job, o *Options) error {
 	return errors.Join(errs...)
 }
 
-// tempDir returns the directory of the table while it is unfinished.
+// tempDir returns the directory of the unfinished table; "" is the system's.
 func (r *run) tempDir() string {
 	if r.o.TempDir == "" && !strings.Contains(r.o.Path, "://") {
 		return filepath.Dir(r.o.Path)
@@ -99,7 +99,7 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("%s: expected a name that ends in .csv or .parquet", e.Path)
 }
 
-// makeParams reads the zones.
+// makeParams reads the zones, and prepares merging and the columns of the table.
 func (r *run) makeParams(ctx context.Context, job apply.Resolved) (made apply.MadeParams, err error) {
 	g := job.Grid
 	s := settings{Grid: block.Window{Width: g.Width, Height: g.Height}, Rule: r.o.Rule, Stats: r.o.Stats,

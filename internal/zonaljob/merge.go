@@ -81,7 +81,7 @@ func (m *merger) end(i int, zone int64) error {
 	return nil
 }
 
-// finish ends the zones of a raster, of which the last block does not know that it is the last.
+// finish ends the zones of a raster: no block knows that it is the last one of a zone.
 func (m *merger) finish() error {
 	zones := m.active.Zones()
 	if !m.params.Raster {

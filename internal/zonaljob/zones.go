@@ -120,7 +120,7 @@ func outsideError(path string, fid int64, box zonal.Box, grid raster.Grid) error
 		path, fid, box.MinX, box.MaxX, box.MinY, box.MaxY, grid.CRS, x0, x1, y0, y1)
 }
 
-// warnings returns what is odd about the zones.
+// warnings returns the warnings about zones without values.
 func (z *zoneList) warnings() (list []string) {
 	if z.outside > 0 {
 		list = append(list, fmt.Sprintf("%s outside the raster, the first is feature %d: no values",

@@ -19,7 +19,8 @@ type geodetic struct {
 	ok       []bool
 }
 
-// place calls f with the place of pixels from column and row on, which is valid until f returns.
+// place calls f with at, completed by the function Geodetic if the program needs it. That function
+// is valid until f returns.
 func place(p *resolve.Program, grid raster.Grid, at expr.Place, f func(at expr.Place) error) error {
 	if !p.Geodetic() {
 		return f(at)
@@ -50,7 +51,7 @@ func withGeodetic(grid raster.Grid, f func(g *geodetic) error) error {
 }
 
 // segment is the number of columns whose points are transformed together, from a multiple of it on.
-// PROJ may choose another operation for other points at once, so they do not depend on the block.
+// PROJ may choose its operation by all points of a call, so those must not depend on the block.
 const segment = 64
 
 // coordinate is the function of expr.Place.Geodetic.

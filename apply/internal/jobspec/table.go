@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// Table makes an output one of values instead of pixels. Records of its blocks hold what the
-// function emitted alone, so that a run without any raster can be resumed.
+// Table makes an output one of values instead of pixels. The records of its blocks hold only what
+// the function emitted, so that a run whose outputs are all tables can be resumed.
 type Table struct {
 	Format string // its name in plans and results
 	// Sidecars are suffixes of files next to an older output that readers would take for parts of

@@ -30,7 +30,7 @@ type Spec struct {
 	Controls      Controls              `json:"controls"`
 	Grid          raster.Grid           `json:"grid"`
 	Blocks        block.Plan            `json:"blocks"`
-	// Domain is where focal functions have pixels; nil without them.
+	// Domain is the window in which focal functions see pixels; nil without them.
 	Domain *block.Window `json:"domain,omitempty"`
 	// Reads means that workers open and read the inputs themselves; otherwise the arrays of blocks
 	// come in shared memory.

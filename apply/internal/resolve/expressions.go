@@ -49,7 +49,7 @@ func usedExpressions(job *jobspec.Job) map[string]bool {
 	return used
 }
 
-// label returns what the expression name computes, for messages.
+// label returns the label of the expression name in messages.
 func label(job *jobspec.Job, name string) string {
 	if _, ok := job.Outputs[name]; !ok {
 		return "expression " + name
@@ -57,8 +57,8 @@ func label(job *jobspec.Job, name string) string {
 	return "output " + name
 }
 
-// compileError adds to the error of an expression what that computes. It returns nil for an error
-// of an output's expression that this one uses, which is reported there.
+// compileError adds what an expression computes to its error. It returns nil for the error of
+// another output's expression that this one uses, which is reported there.
 func compileError(job *jobspec.Job, name string, err error) error {
 	if te := new(expr.TypeError); errors.As(err, &te) && te.In != "" {
 		if _, reported := job.Outputs[te.In]; reported {

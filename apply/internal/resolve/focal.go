@@ -50,7 +50,7 @@ func (r *Job) setMargin() (focal bool, _ error) {
 	return focal, nil
 }
 
-// ground returns what the units of the grid's transform are.
+// ground returns which units the grid's transform has.
 func ground(grid raster.Grid) expr.Ground {
 	switch {
 	case !grid.HasTransform:

@@ -125,7 +125,7 @@ func carryAlpha(e *expr.Expr, p *expr.Program, opts *expr.Options, job *jobspec.
 	return p, nil, nil
 }
 
-// describeInputs describes the inputs to the compiler, by name, whose pixels in a window of the
+// describeInputs describes the inputs to the compiler, by name. Their pixels in a window of the
 // grid are read. All pixels of the file carried, which may be nil, count as valid: pixels outside
 // the file are 0, in its alpha band too.
 func describeInputs(job *jobspec.Job, in *Inputs, whole block.Window, carried *File) map[string]expr.Input {

@@ -20,8 +20,8 @@ type Job struct {
 	// Variables are those of a function, in the order of their names; nil if there are none.
 	Variables []*Program
 	Grid      raster.Grid
-	// Domain is the window of the grid, around it, in which focal functions have pixels; empty
-	// without them.
+	// Domain is the window in which focal functions see pixels, in columns and rows of the grid,
+	// which it contains; empty without them.
 	Domain block.Window
 	// Notes are decisions that differ from the request, Warnings are about probable errors.
 	Notes, Warnings []outcome.Note

@@ -248,8 +248,8 @@ func ranked[T Float](dst, src *Plane[T], f Footprint, s *Scratch, compute func(*
 	m.finish()
 }
 
-// tileSide returns the side of a tile. The more pixels a footprint has, the denser is the set of
-// ranks, and the more does a margin cost.
+// tileSide returns the side of a tile. The more pixels a footprint has, the denser the set of ranks
+// is, and the more a margin costs.
 func tileSide(f Footprint) int { return max(64, min(8*len(f.half), 512)) }
 
 // item is a pixel of a tile with its value as an integer of the same order.

@@ -69,7 +69,7 @@ func take[A float64 | float32 | int32](s *Scratch, n int) []A {
 	return part.([]A)
 }
 
-// ScratchBytes returns an upper bound of the memory that a Scratch holds after the functions of
+// ScratchBytes returns an upper bound on the memory that a Scratch holds after the functions of
 // this package have computed blocks of up to rows x columns with a footprint.
 func ScratchBytes(rows, columns int, f Footprint) int64 {
 	n := int64(min(columns, stripColumns) + 2*f.widest)

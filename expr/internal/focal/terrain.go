@@ -124,8 +124,8 @@ func atan(x float64) float64 {
 	return elementary.Atan(x)
 }
 
-// atanRatio returns the arc tangent of y / x, which is near ratio, from 0 to 1. It is that of a
-// multiple of 1/64 plus a short series.
+// atanRatio returns the arc tangent of y / x, which is about ratio, from 0 to 1. It adds a short
+// series to the arc tangent of a multiple of 1/64.
 func atanRatio(y, x, ratio float64) float64 {
 	k := int(float64(ratio*64)+0.5) & 127
 	c := float64(k) * (1.0 / 64)
