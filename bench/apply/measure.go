@@ -30,6 +30,8 @@ type variant struct {
 	computeOnly bool
 	// other says that the output is not the same pixels as that of the case's first variant.
 	other bool
+	// rounding is how far its pixels may differ from those of the first variant.
+	rounding float64
 }
 
 // sample is what one run took.
@@ -132,7 +134,7 @@ func (b *bench) measure(ctx context.Context, variants []variant, runs int) ([]*r
 			}
 			defer os.Remove(reference)
 		case !v.other:
-			if r.compare, r.err = b.compare(ctx, reference, v.out); r.err != nil {
+			if r.compare, r.err = b.compare(ctx, reference, v.out, v.rounding); r.err != nil {
 				return nil, fmt.Errorf("comparing the output of %s: %w", v.name, r.err)
 			}
 		}
@@ -176,8 +178,8 @@ func removeOutput(v *variant) error {
 	return nil
 }
 
-// compare reports how the pixels of two rasters differ.
-func (b *bench) compare(ctx context.Context, x, y string) (string, error) {
+// compare reports how the pixels of two rasters differ. Differences up to rounding count as such.
+func (b *bench) compare(ctx context.Context, x, y string, rounding float64) (string, error) {
 	cmd := exec.CommandContext(ctx, b.python, b.script("compare.py"), x, y)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
@@ -191,6 +193,9 @@ func (b *bench) compare(ctx context.Context, x, y string) (string, error) {
 	}
 	if different == 0 {
 		return "equal", nil
+	}
+	if worst <= rounding {
+		return fmt.Sprintf("equal but for rounding: %d of %d, %.2g at most", different, all, worst), nil
 	}
 	return fmt.Sprintf("%d of %d differ, by %.2g at most", different, all, worst), nil
 }

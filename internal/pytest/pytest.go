@@ -3,9 +3,11 @@ package pytest
 
 import (
 	"encoding/json"
+	"errors"
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -50,11 +52,19 @@ func Run(t testing.TB, modules []string, script string, in, out any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := serverOf(Python(t, modules...))
+	python := Python(t, modules...)
+	s, err := serverOf(python)
 	if err != nil {
 		t.Fatal(err)
 	}
 	result, stderr, err := s.run(modules, script, text)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		t.Logf("the Python server ended: %v; another one starts", s.forget(python))
+		if s, err = serverOf(python); err != nil {
+			t.Fatal(err)
+		}
+		result, stderr, err = s.run(modules, script, text)
+	}
 	if err != nil {
 		t.Fatalf("python: %v\n%s", err, stderr)
 	}

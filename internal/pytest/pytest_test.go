@@ -1,9 +1,13 @@
 package pytest
 
 import (
+	"errors"
+	"net"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 func TestScriptsHaveTheirOwnProcess(t *testing.T) {
@@ -47,5 +51,29 @@ func TestFailingScripts(t *testing.T) {
 	}
 	if out, _, err := s.run(nil, "print('printed'); raise SystemExit", nil); err != nil || string(out) != "printed\n" {
 		t.Errorf("%q, %v", out, err)
+	}
+}
+
+func TestAnotherServerAfterKill(t *testing.T) {
+	s, err := serverOf(Python(t, "struct"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.process.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for { // until its socket is gone
+		c, err := net.Dial("unix", s.address)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			break
+		}
+		if err == nil {
+			c.Close()
+		}
+		time.Sleep(time.Millisecond)
+	}
+	var out string
+	if Run(t, []string{"struct"}, `print('"again"')`, nil, &out); out != "again" {
+		t.Errorf("the script printed %q", out)
 	}
 }

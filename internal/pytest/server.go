@@ -20,11 +20,13 @@ var serverScript string
 type server struct {
 	address string
 	stdin   *os.File // the server ends when this end is closed, by the end of the test process at the latest
+	process *exec.Cmd
 }
 
 var servers struct {
 	sync.Mutex
-	of map[string]*server // by interpreter
+	of      map[string]*server // by interpreter
+	started int
 }
 
 // serverOf returns the server of an interpreter, which it starts first if need be.
@@ -34,7 +36,8 @@ func serverOf(python string) (*server, error) {
 	if s := servers.of[python]; s != nil {
 		return s, nil
 	}
-	name := fmt.Sprintf("leat-pytest-%d-%d", os.Getpid(), len(servers.of))
+	servers.started++
+	name := fmt.Sprintf("leat-pytest-%d-%d", os.Getpid(), servers.started)
 	cmd := exec.Command(python, "-c", serverScript, name)
 	theirs, ours, err := os.Pipe()
 	if err != nil {
@@ -60,12 +63,25 @@ func serverOf(python string) (*server, error) {
 		ours.Close()
 		return nil, fmt.Errorf("server of %s printed %q: %w", python, line, err)
 	}
-	s := &server{address: "@" + name, stdin: ours}
+	s := &server{address: "@" + name, stdin: ours, process: cmd}
 	if servers.of == nil {
 		servers.of = map[string]*server{}
 	}
 	servers.of[python] = s
 	return s, nil
+}
+
+// forget waits for a server that is gone and returns how it ended. The next script starts another
+// one.
+func (s *server) forget(python string) *os.ProcessState {
+	servers.Lock()
+	defer servers.Unlock()
+	if servers.of[python] == s {
+		delete(servers.of, python)
+		s.stdin.Close()
+		_ = s.process.Wait() // the state tells
+	}
+	return s.process.ProcessState
 }
 
 // run runs a script, and returns what it printed to standard output and standard error.
