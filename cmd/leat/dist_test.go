@@ -250,9 +250,7 @@ func TestUseFromAnotherModule(t *testing.T) {
 // TestSetModulePath renames the module in a copy: each import of each package and test must be
 // found under the new path.
 func TestSetModulePath(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: looks at the imports of all packages")
-	}
+	skipWithoutDist(t, "looks at the imports of all packages twice")
 	t.Parallel()
 	dir := sourceTree(t)
 	if out, err := exec.Command(filepath.Join(dir, "scripts/set-module-path"), "a b").CombinedOutput(); err == nil {
