@@ -68,7 +68,7 @@ NO_RACE := /cmd/ /examples/ /apply$$ /stores /raster/geotiff /objstore/cloud /wo
 	/worker/awsbatch /live /internal/gdal /internal/archtest /internal/testreport /expr /internal/inflate \
 	/internal/tiff /internal/wkt /internal/demo /internal/preview /internal/report /internal/units \
 	/internal/sysmem /raster$$ /raster/stats /raster/overview /internal/rastertest /npy /ndarray /block /codec \
-	/apply/internal/jobspec /apply/internal/output /internal/zonal$$ /internal/table /internal/filelist \
+	/apply/internal/jobspec /apply/internal/output /internal/zonal$$ /internal/zonaljob /internal/table /internal/filelist \
 	/internal/stac /internal/pytest /internal/colortable
 RACE_RUN := SourceConformance$$|WorkerProcess|InAnyProcess|AllWorkersLost|ConcurrentRun|Panic|Merge|DecodedOnce|StagedOnce|ComeOnce|AtOnce|TwoRuns|RemoteEqualsLocal
 race:

@@ -15,10 +15,10 @@ import (
 
 func ExampleOpen() {
 	// A server with an object of 1 MB.
-	object := strings.NewReader(strings.Repeat("0123456789", 100_000))
+	object := strings.Repeat("0123456789", 100_000)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"v1"`)
-		http.ServeContent(w, r, "", time.Time{}, object)
+		http.ServeContent(w, r, "", time.Time{}, strings.NewReader(object))
 	}))
 	defer server.Close()
 	ctx := context.Background()
