@@ -323,7 +323,8 @@ func TestFocalErrors(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"slope(a)", "hillshade(a)", "curvature(a)"} {
-		for ground, want := range map[Ground]string{GroundDegrees: "units of height in a degree", NoGround: "not georeferenced"} {
+		for ground, want := range map[Ground]string{GroundDegrees: "units of height in a degree", NoGround: "not georeferenced",
+			UnknownGround: "units of height in a unit of the grid"} {
 			_, err := compileText(text, s.inputs, &Options{Ground: ground})
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", text, err, want)
@@ -331,8 +332,10 @@ func TestFocalErrors(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"slope(a, 111120)", "aspect(a)", "tri(a)"} {
-		if _, err := compileText(text, s.inputs, &Options{Ground: GroundDegrees}); err != nil {
-			t.Errorf("%s: %v", text, err)
+		for _, ground := range []Ground{GroundDegrees, UnknownGround} {
+			if _, err := compileText(text, s.inputs, &Options{Ground: ground}); err != nil {
+				t.Errorf("%s: %v", text, err)
+			}
 		}
 	}
 }
