@@ -270,6 +270,7 @@ func TestFocalPlan(t *testing.T) {
 		{"v = focal_min(a, 3); focal_mean(v, 3) + v", 4, 3, 2},
 		{"v = focal_min(a, 301); a", 0, 0, 0},
 		{"shift(a, 0, -9)", 2, 2, 9},
+		{"focal_mean(float64(focal_mean(a, 3)), 5) + focal_mean(float32(focal_mean(float64(a), 3)), 5)", 8, 5, 3},
 	} {
 		p, err := s.compile(c.text, all, block.MarginNodata)
 		if err != nil {
