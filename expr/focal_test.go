@@ -106,6 +106,9 @@ func (s *focalScene) eval(t *testing.T, p *Program, w, part block.Window, more i
 		var held int64
 		for _, m := range ev.focal.slots {
 			held += int64(4*cap(m.v32) + 8*cap(m.v64) + cap(m.valid))
+			if m.v32 != nil && m.v64 != nil {
+				t.Fatalf("%v: a slot holds planes of both types", p)
+			}
 		}
 		if most := p.ScratchBytes(part.Width, part.Height); held > most {
 			t.Fatalf("%v: planes of %v hold %d bytes, planned are %d", p, part, held, most)
@@ -284,6 +287,18 @@ func TestFocalPlan(t *testing.T) {
 			t.Errorf("%s: %d steps, %d slots, margin %d, want %+v", c.text, len(plan.steps), len(plan.slots), p.Margin(), c)
 		}
 	}
+}
+
+// Planes of both types follow each other: eval checks their memory.
+func TestSlotsOfBothTypes(t *testing.T) {
+	s := newScene(1, 40, 30)
+	all := block.Window{Width: 40, Height: 30}
+	p, err := s.compile("focal_mean(float64(focal_mean(a, 3)), 5) + focal_mean(float32(focal_mean(float64(a), 3)), 5)", all,
+		block.MarginNodata)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.eval(t, p, all, all, 0)
 }
 
 func TestFocalErrors(t *testing.T) {

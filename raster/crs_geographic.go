@@ -21,7 +21,7 @@ func (c CRS) Geographic() bool { return c.model() == modelGeographic }
 // the WKT say so.
 func (c CRS) Projected() bool { return c.model() == modelProjected }
 
-// model returns 0 for other systems, such as geocentric and local ones, and where nothing tells.
+// model returns 0 for other systems, such as geocentric and local ones, and for unknown ones.
 func (c CRS) model() uint16 {
 	if c.Keys != nil {
 		for _, k := range c.Keys.defining() {

@@ -47,7 +47,7 @@ func TestGeodeticBeyondPoles(t *testing.T) {
 			return err
 		}
 		if !(got[0] > 1e5 && got[0] < 1e6*100) {
-			t.Errorf("the area beside the pole is %v", got[0])
+			t.Errorf("the area at the pole is %v", got[0])
 		}
 		return nil
 	})
