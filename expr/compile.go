@@ -87,6 +87,7 @@ const (
 	GroundUnits   Ground = iota // lengths
 	GroundDegrees               // degrees of longitude and latitude
 	NoGround                    // the raster is not georeferenced
+	UnknownGround               // lengths or degrees: the CRS does not say
 )
 
 // Ref identifies a band that a program reads.

@@ -121,6 +121,9 @@ func (c *compiler) terrainNumbers(n *ast) ([]float64, error) {
 	case c.ground == GroundDegrees && !scaled && n.text != "aspect":
 		return nil, c.fail(n.pos, "%s on a grid in degrees needs the scale, the units of height in a degree: write %s, such as 111120 for metres",
 			n.text, functions[n.text].usage)
+	case c.ground == UnknownGround && !scaled && n.text != "aspect":
+		return nil, c.fail(n.pos, "%s needs the scale, the units of height in a unit of the grid: the CRS is neither projected nor geographic; write %s",
+			n.text, functions[n.text].usage)
 	}
 	return []float64{azimuth, altitude, scale}, nil
 }

@@ -12,7 +12,7 @@ import (
 type focalPlan struct {
 	steps  []focalStep
 	planes []planeSpec
-	slots  []planeSpec // the largest margin and type of the planes in each slot
+	slots  []planeSpec // the type and the largest margin of the planes in each slot
 	margin int         // pixels around a window that the steps read
 	domain block.Window
 	fold   block.Margin
@@ -172,7 +172,8 @@ func (c *compiler) usesPlane(plan *focalPlan, f *focalCalls, main *builder, plan
 	})
 }
 
-// assignSlots assigns memory to planes: a later plane takes over a slot after its last use.
+// assignSlots assigns memory to planes: a later plane of the same type takes over a slot after its
+// last use.
 func (plan *focalPlan) assignSlots(uses func(step, plane int) bool) {
 	last := make([]int, len(plan.planes))
 	for plane := range plan.planes {
@@ -185,15 +186,17 @@ func (plan *focalPlan) assignSlots(uses func(step, plane int) bool) {
 	until := []int{} // the last use of the plane in a slot
 	for at, s := range plan.steps {
 		spec := &plan.planes[s.plane]
-		slot := slices.IndexFunc(until, func(step int) bool { return step < at })
-		if slot < 0 {
-			slot = len(until)
+		slot := 0
+		for slot < len(until) && (until[slot] >= at || plan.slots[slot].reg != spec.reg) {
+			slot++
+		}
+		if slot == len(until) {
 			until = append(until, 0)
-			plan.slots = append(plan.slots, planeSpec{reg: reg32})
+			plan.slots = append(plan.slots, planeSpec{reg: spec.reg})
 		}
 		spec.slot, until[slot] = slot, last[s.plane]
 		m := &plan.slots[slot]
-		m.reg, m.rows, m.columns = max(m.reg, spec.reg), max(m.rows, spec.rows), max(m.columns, spec.columns)
+		m.rows, m.columns = max(m.rows, spec.rows), max(m.columns, spec.columns)
 	}
 }
 

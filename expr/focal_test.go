@@ -106,6 +106,9 @@ func (s *focalScene) eval(t *testing.T, p *Program, w, part block.Window, more i
 		var held int64
 		for _, m := range ev.focal.slots {
 			held += int64(4*cap(m.v32) + 8*cap(m.v64) + cap(m.valid))
+			if m.v32 != nil && m.v64 != nil {
+				t.Fatalf("%v: a slot holds planes of both types", p)
+			}
 		}
 		if most := p.ScratchBytes(part.Width, part.Height); held > most {
 			t.Fatalf("%v: planes of %v hold %d bytes, planned are %d", p, part, held, most)
@@ -270,6 +273,7 @@ func TestFocalPlan(t *testing.T) {
 		{"v = focal_min(a, 3); focal_mean(v, 3) + v", 4, 3, 2},
 		{"v = focal_min(a, 301); a", 0, 0, 0},
 		{"shift(a, 0, -9)", 2, 2, 9},
+		{"focal_mean(float64(focal_mean(a, 3)), 5) + focal_mean(float32(focal_mean(float64(a), 3)), 5)", 8, 5, 3},
 	} {
 		p, err := s.compile(c.text, all, block.MarginNodata)
 		if err != nil {
@@ -283,6 +287,18 @@ func TestFocalPlan(t *testing.T) {
 			t.Errorf("%s: %d steps, %d slots, margin %d, want %+v", c.text, len(plan.steps), len(plan.slots), p.Margin(), c)
 		}
 	}
+}
+
+// Planes of both types follow each other: eval checks their memory.
+func TestSlotsOfBothTypes(t *testing.T) {
+	s := newScene(1, 40, 30)
+	all := block.Window{Width: 40, Height: 30}
+	p, err := s.compile("focal_mean(float64(focal_mean(a, 3)), 5) + focal_mean(float32(focal_mean(float64(a), 3)), 5)", all,
+		block.MarginNodata)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.eval(t, p, all, all, 0)
 }
 
 func TestFocalErrors(t *testing.T) {
@@ -323,7 +339,8 @@ func TestFocalErrors(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"slope(a)", "hillshade(a)", "curvature(a)"} {
-		for ground, want := range map[Ground]string{GroundDegrees: "units of height in a degree", NoGround: "not georeferenced"} {
+		for ground, want := range map[Ground]string{GroundDegrees: "units of height in a degree", NoGround: "not georeferenced",
+			UnknownGround: "units of height in a unit of the grid"} {
 			_, err := compileText(text, s.inputs, &Options{Ground: ground})
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", text, err, want)
@@ -331,8 +348,10 @@ func TestFocalErrors(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"slope(a, 111120)", "aspect(a)", "tri(a)"} {
-		if _, err := compileText(text, s.inputs, &Options{Ground: GroundDegrees}); err != nil {
-			t.Errorf("%s: %v", text, err)
+		for _, ground := range []Ground{GroundDegrees, UnknownGround} {
+			if _, err := compileText(text, s.inputs, &Options{Ground: ground}); err != nil {
+				t.Errorf("%s: %v", text, err)
+			}
 		}
 	}
 }

@@ -16,7 +16,8 @@ type link struct {
 // expression with this name. It returns the linked expressions, without those that can't be linked,
 // and the errors of these, both by name. An expression that uses one with an error is in neither.
 func Link(exprs map[string]*Expr, isInput func(name string) bool) (linked map[string]*Expr, errs map[string]error) {
-	l := &linker{exprs: exprs, isInput: isInput, linked: map[string]*Expr{}, errs: map[string]error{}}
+	l := &linker{exprs: exprs, isInput: isInput, linked: map[string]*Expr{}, errs: map[string]error{},
+		failed: map[string]bool{}}
 	for _, name := range slices.Sorted(maps.Keys(exprs)) {
 		l.link(name, nil)
 	}
@@ -28,6 +29,7 @@ type linker struct {
 	isInput func(name string) bool
 	linked  map[string]*Expr
 	errs    map[string]error
+	failed  map[string]bool // expressions that have an error or use one that has
 }
 
 // link links the expression name, which path leads to: each of its expressions uses the next. It
@@ -36,7 +38,7 @@ func (l *linker) link(name string, path []string) *Expr {
 	if e, done := l.linked[name]; done {
 		return e
 	}
-	if l.errs[name] != nil {
+	if l.errs[name] != nil || l.failed[name] {
 		return nil
 	}
 	e := *l.exprs[name]
@@ -63,6 +65,7 @@ func (l *linker) link(name string, path []string) *Expr {
 		e.addNames(other.names...)
 	}
 	if failed {
+		l.failed[name] = true
 		return nil
 	}
 	for _, other := range slices.Sorted(maps.Keys(l.exprs)) {

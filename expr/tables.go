@@ -30,8 +30,7 @@ func parseTable(text string) ([]tableRow, error) {
 			continue
 		}
 		if len(rows) == 0 && !headed {
-			if _, err := parseKey(fields[0]); err != nil {
-				headed = true // the names of the columns
+			if headed = isHeader(fields); headed {
 				continue
 			}
 		}
@@ -70,6 +69,14 @@ func parseTable(text string) ([]tableRow, error) {
 		}
 	}
 	return rows, nil
+}
+
+// isHeader reports whether fields are names of columns: none of them is a value of a row.
+func isHeader(fields []string) bool {
+	return !slices.ContainsFunc(fields, func(f string) bool {
+		_, err := strconv.ParseFloat(f, 64)
+		return err == nil || f == "nodata"
+	})
 }
 
 // splitRow splits a line at semicolons, else at commas, else at blanks. Quotes around a field do

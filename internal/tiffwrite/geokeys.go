@@ -83,8 +83,8 @@ func (l *keyList) build() *raster.GeoKeys {
 	return k
 }
 
-// keysOfCode returns the keys of a system given only by its code.
-func keysOfCode(code string) (*raster.GeoKeys, error) {
+// KeysOfCode returns the keys of a system given only by its code.
+func KeysOfCode(code string) (*raster.GeoKeys, error) {
 	digits, ok := strings.CutPrefix(strings.ToUpper(code), "EPSG:")
 	n, err := strconv.Atoi(digits)
 	if !ok || err != nil {

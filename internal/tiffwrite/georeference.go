@@ -106,7 +106,7 @@ func systemKeys(g raster.Grid) (*raster.GeoKeys, error) {
 		}
 		return withRasterType(keys, g.PixelIsPoint)
 	case c.Code != "":
-		keys, err := keysOfCode(c.Code)
+		keys, err := KeysOfCode(c.Code)
 		if err != nil {
 			return nil, fmt.Errorf("the coordinate reference system %s can't be written to a GeoTIFF: %w", c.Code, err)
 		}

@@ -107,11 +107,19 @@ func (g *geodetic) fill(lon, lat []float64, ok []bool, from, row int, shift floa
 			lat[i] = float64(col*t[4]) + float64(down*t[5]) + t[3]
 		}
 	}
-	if g.plane == nil {
-		return nil
+	if g.plane != nil {
+		if err := g.plane.FromPixels(lon, lat, ok); err != nil {
+			return err
+		}
 	}
-	return g.plane.FromPixels(lon, lat, ok)
+	for i := range ok {
+		ok[i] = ok[i] && math.Abs(lat[i]) <= 90+beyondPole
+	}
+	return nil
 }
+
+// beyondPole is how far beyond the poles, in degrees, rounded transforms put the edge of a grid.
+const beyondPole = 1e-6
 
 // areas computes the areas of pixels: those of the quadrilaterals between their corners in an
 // equal-area projection of the ellipsoid.

@@ -7,6 +7,8 @@ import (
 	"leat/apply/outcome"
 	"leat/block"
 	"leat/expr"
+	"leat/internal/gdal"
+	"leat/internal/tiffwrite"
 	"leat/raster"
 )
 
@@ -50,15 +52,37 @@ func (r *Job) setMargin() (focal bool, _ error) {
 	return focal, nil
 }
 
-// ground returns which units the grid's transform has.
-func ground(grid raster.Grid) expr.Ground {
+// ground returns which units the grid's transform has. domain is empty if there are no focal
+// functions, which alone need them.
+func ground(grid raster.Grid, domain block.Window) expr.Ground {
+	crs := grid.CRS
 	switch {
+	case domain.Empty():
+		return expr.GroundUnits
 	case !grid.HasTransform:
 		return expr.NoGround
-	case grid.CRS.Geographic():
-		return expr.GroundDegrees
+	case !crs.Geographic() && !crs.Projected():
+		crs = lookUp(crs)
 	}
-	return expr.GroundUnits
+	switch {
+	case crs.Geographic():
+		return expr.GroundDegrees
+	case crs.Projected():
+		return expr.GroundUnits
+	}
+	return expr.UnknownGround
+}
+
+// lookUp returns a system whose geo keys or WKT do not tell its coordinates as its code has it.
+func lookUp(crs raster.CRS) raster.CRS {
+	if keys, err := tiffwrite.KeysOfCode(crs.Code); err == nil {
+		return raster.CRS{Keys: keys}
+	}
+	text, err := gdal.WKT(crs)
+	if err != nil {
+		return raster.CRS{}
+	}
+	return raster.CRS{WKT: text}
 }
 
 // ReaderMargin returns what fills the margins of blocks that are read. Focal functions fill their

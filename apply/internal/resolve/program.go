@@ -47,7 +47,7 @@ func compile(job *jobspec.Job, in *Inputs, grid raster.Grid, domain block.Window
 			e = e.Within(job.Controls.Cutline)
 		}
 		opts := exprOptions(job, o, grid)
-		opts.Domain, opts.Margin, opts.Ground = domain, job.Controls.Margin, ground(grid)
+		opts.Domain, opts.Margin, opts.Ground = domain, job.Controls.Margin, ground(grid, domain)
 		p, err := expr.Compile(e, described, opts)
 		var carried *File
 		if err == nil && !e.Focal() { // which need the pixels that alpha masks

@@ -51,7 +51,7 @@ func compileVariables(job *jobspec.Job, in *Inputs, grid raster.Grid, domain blo
 	for _, name := range slices.Sorted(maps.Keys(job.Variables)) {
 		p, err := compileVariable(job.Variables[name], job.Controls.Cutline, described,
 			&expr.Options{NoMask: job.Controls.NoMask, Tables: job.Tables, Width: grid.Width, Height: grid.Height,
-				Domain: domain, Margin: job.Controls.Margin, Ground: ground(grid)})
+				Domain: domain, Margin: job.Controls.Margin, Ground: ground(grid, domain)})
 		if err == nil && p.Geodetic() {
 			err = checkGeodetic(grid)
 		}
