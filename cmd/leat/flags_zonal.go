@@ -11,7 +11,6 @@ import (
 
 	"leat/apply"
 	"leat/internal/gdal"
-	"leat/internal/table"
 	"leat/internal/zonal"
 	"leat/internal/zonaljob"
 	"leat/objstore"
@@ -61,7 +60,7 @@ func (f *zoneFlags) AddFlags(fl *pflag.FlagSet) {
 	group(fl, "expression", "Statistics")
 	fl.StringArrayVar(&f.stats, "stat", nil,
 		"`LIST`: "+strings.Join(zonal.Names(), ", ")+", separated by commas; p0 to p100 are percentiles; histogram(0, 0.5, 1) counts in ranges (default: count,min,mean,max)")
-	fl.StringVarP(&f.output, "output", "o", "", "`FILE`: the table, .csv or .parquet, or the URL of an object to write")
+	fl.StringVarP(&f.output, "output", "o", "", "`FILE`: the table (.csv, .parquet) or the polygons with their statistics (.geojson, .gpkg; needs GDAL), or the URL of an object to write")
 	group(fl, "output", "Table")
 	fl.BoolVar(&f.noClobber, "no-clobber", false, "a table that exists is an error")
 	fl.StringVar(&f.tempDir, "tmpdir", "",
@@ -102,10 +101,10 @@ func (f *zoneFlags) Finalize() error {
 		bad("no zones: give polygons or a raster with -z FILE")
 	}
 	if f.output == "" {
-		bad("no output: give a table with -o FILE.csv or FILE.parquet")
+		bad("no output: give a file with -o FILE.csv, .parquet, .geojson or .gpkg")
 	} else if file, err := newNamedFile("-o", f.output, zonaljob.OutputName, f.output, "FILE.csv"); err != nil {
 		errs = append(errs, err)
-	} else if _, known := table.FormatOf(file.path); !known {
+	} else if zonaljob.CheckPath(file.path) != nil {
 		bad("-o %w", &zonaljob.FormatError{Path: shown(file.path)})
 	} else {
 		f.path = file.path

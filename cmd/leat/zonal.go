@@ -27,7 +27,8 @@ func zonalCommand() *cobra.Command {
 		DisableFlagsInUseLine: true,
 		Short:                 "Compute statistics of rasters within polygons or other zones",
 		Long: `Zonal computes statistics of the pixels within each zone, in one pass over the rasters, and writes a table with
-a row for each zone. Zones are polygons, which may overlap, or the integers of a raster.
+a row for each zone, or the polygons with their statistics. Zones are polygons, which may overlap, or the integers
+of a raster.
 
 The statistics are of each input, or of expressions over the inputs as in leat apply (-e), each of which is
 a variable. Pixels that are nodata, NaN, masked or outside a file are invalid and do not count.
@@ -43,6 +44,7 @@ Exit codes: 0 done, 1 failed, 2 a mistake in the command line.`,
 		Example: `  leat zonal -i v=ndvi.tif -z fields.gpkg --by id --stat mean,std,count -o stats.csv
   leat zonal -i red=B4.tif -i nir=B8.tif -z fields.gpkg --by id -e '(nir - red) / (nir + red)' --stat p90 -o x.csv
   leat zonal -i c=landcover.tif -z parcels.shp --stat mode,variety,histogram --weights coverage -o classes.parquet
+  leat zonal -i v=ndvi.tif -z fields.gpkg --by id --stat mean,p90 -o stats.gpkg
   leat zonal -i t=temperature.tif -z basins.tif --stat mean -o basins.csv`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {

@@ -20,9 +20,10 @@ func TestCallsWithoutGDAL(t *testing.T) {
 	_, vector := CheckVector(t.Context(), VectorRequest{Path: "a.gpkg"}, grid)
 	_, burned := Rasterize(t.Context(), VectorRequest{Path: "a.gpkg"}, grid, "a.tif")
 	_, cache := CacheBytes()
+	features := (&FeatureFile{Driver: FormatGeoPackage}).Check(VectorRequest{Path: "a.gpkg"})
 	for name, err := range map[string]error{"Open": open, "Create": create, "Drivers": drivers, "DriverByName": driver,
 		"Version": version, "VectorLayers": layers, "CheckVector": vector, "CacheBytes": cache,
-		"Rasterize": burned, "Available": Available(), "SetCacheBytes": SetCacheBytes(1)} {
+		"Rasterize": burned, "FeatureFile.Check": features, "Available": Available(), "SetCacheBytes": SetCacheBytes(1)} {
 		if !errors.Is(err, ErrNotInstalled) {
 			t.Errorf("%s: %v", name, err)
 			continue

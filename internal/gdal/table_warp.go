@@ -39,12 +39,17 @@ type vectorAPI struct {
 	GDALDatasetGetLayerByName          func(d hDataset, name string) hLayer
 	GDALDatasetExecuteSQL              func(d hDataset, statement string, filter unsafe.Pointer, dialect *byte) hLayer
 	GDALDatasetReleaseResultSet        func(d hDataset, l hLayer)
+	GDALDatasetCreateLayer             func(d hDataset, name string, s hSRS, typ int32, options unsafe.Pointer) hLayer
+	GDALDatasetStartTransaction        func(d hDataset, force int32) int32
+	GDALDatasetCommitTransaction       func(d hDataset) int32
 	OGR_L_GetName                      func(l hLayer) string
 	OGR_L_GetLayerDefn                 func(l hLayer) hDefinition
 	OGR_FD_GetFieldCount               func(d hDefinition) int32
 	OGR_FD_GetFieldDefn                func(d hDefinition, i int32) hField
 	OGR_Fld_GetNameRef                 func(f hField) string
 	OGR_Fld_GetType                    func(f hField) int32
+	OGR_Fld_Create                     func(name string, typ int32) hField
+	OGR_Fld_Destroy                    func(f hField)
 	OGR_GetFieldTypeName               func(t int32) string
 	OGR_L_GetGeomType                  func(l hLayer) int32
 	OGRGeometryTypeToName              func(t int32) string
@@ -54,8 +59,17 @@ type vectorAPI struct {
 	OGR_L_SetAttributeFilter           func(l hLayer, condition string) int32
 	OGR_L_ResetReading                 func(l hLayer)
 	OGR_L_GetNextFeature               func(l hLayer) hFeature
+	OGR_L_CreateField                  func(l hLayer, f hField, approximate int32) int32
+	OGR_L_CreateFeature                func(l hLayer, f hFeature) int32
+	OGR_F_Create                       func(d hDefinition) hFeature
 	OGR_F_Destroy                      func(f hFeature)
 	OGR_F_GetFID                       func(f hFeature) int64
+	OGR_F_SetFID                       func(f hFeature, fid int64) int32
+	OGR_F_SetGeometry                  func(f hFeature, g hGeometry) int32
+	OGR_F_SetFieldNull                 func(f hFeature, i int32)
+	OGR_F_SetFieldInteger64            func(f hFeature, i int32, v int64)
+	OGR_F_SetFieldDouble               func(f hFeature, i int32, v float64)
+	OGR_F_SetFieldString               func(f hFeature, i int32, text string)
 	OGR_F_IsFieldSetAndNotNull         func(f hFeature, i int32) int32
 	OGR_F_GetFieldAsDouble             func(f hFeature, i int32) float64
 	OGR_F_GetFieldAsInteger64          func(f hFeature, i int32) int64

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,11 +40,15 @@ type Options struct {
 type run struct {
 	o       *Options
 	stats   []zonal.Statistic
-	format  table.Format
+	format  format
 	zones   *zoneList
 	merger  *merger
 	memory  func() int64 // limit of the run in bytes
 	columns []table.Column
+
+	// Of outputs of features: what is written, and the state of the zones' file before it was read.
+	features *gdal.FeatureFile
+	source   fs.FileInfo
 }
 
 // Complete adds inputs, function and output to a job that has the inputs of the expressions.
@@ -54,10 +59,10 @@ func Complete(job *apply.Job, o *Options) error {
 	if r.stats, err = zonal.Parse(o.Stats); err != nil {
 		errs = append(errs, err)
 	}
-	var ok bool
-	if r.format, ok = table.FormatOf(o.Path); !ok {
-		errs = append(errs, &FormatError{o.Path})
+	if r.format, err = formatOf(o.Path); err != nil {
+		errs = append(errs, err)
 	}
+	errs = append(errs, r.checkFeatures())
 	job.Variables = map[string]string{}
 	for name, expression := range o.Variables {
 		job.Variables[name] = expression
@@ -77,7 +82,7 @@ func Complete(job *apply.Job, o *Options) error {
 	job.MakeParams = r.makeParams
 	job.Merge = func(_ int, v any) error { return r.merger.add(v.([]byte)) }
 	job.Outputs = map[string]apply.Output{OutputName: {Path: o.Path, NoClobber: o.NoClobber, TempDir: o.TempDir,
-		Table: &apply.Table{Format: r.format.Name, Write: r.write}}}
+		Table: &apply.Table{Format: r.format.name, Sidecars: r.format.sidecars, Write: r.write}}}
 	return errors.Join(errs...)
 }
 
@@ -91,13 +96,6 @@ func (r *run) tempDir() string {
 
 // OutputName is the name of the job's output.
 const OutputName = "table"
-
-// FormatError is returned for a table whose name has the ending of no format.
-type FormatError struct{ Path string }
-
-func (e *FormatError) Error() string {
-	return fmt.Sprintf("%s: expected a name that ends in .csv or .parquet", e.Path)
-}
 
 // makeParams reads the zones, and prepares merging and the columns of the table.
 func (r *run) makeParams(ctx context.Context, job apply.Resolved) (made apply.MadeParams, err error) {
@@ -122,6 +120,7 @@ func (r *run) makeParams(ctx context.Context, job apply.Resolved) (made apply.Ma
 			return made, err
 		}
 	} else {
+		r.source = r.statZones()
 		if r.zones, err = readZones(ctx, r.o.Zones, r.o.By, g, r.o.Outside); err != nil {
 			return made, err
 		}
@@ -139,6 +138,11 @@ func (r *run) makeParams(ctx context.Context, job apply.Resolved) (made apply.Ma
 	}
 	if r.columns, err = r.tableColumns(s.Variables); err != nil {
 		return made, err
+	}
+	if r.format.driver != "" {
+		if r.features, err = r.featureFile(); err != nil {
+			return made, err
+		}
 	}
 	return apply.MadeParams{Params: p, Bytes: p.bytes(), GDAL: !s.Raster}, nil
 }
@@ -223,29 +227,48 @@ func (r *run) write(ctx context.Context, f *os.File) error {
 	if err := r.merger.finish(); err != nil {
 		return err
 	}
-	w, err := r.format.New(f, r.columns)
+	if r.features != nil {
+		return r.writeFeatures(ctx, f)
+	}
+	w, err := r.format.table.New(f, r.columns)
 	if err != nil {
 		return err
 	}
-	n := len(r.merger.done.places)
-	row := make([]any, 0, len(r.columns))
-	var values []zonal.Value
-	for i := range n {
+	rows := r.newRows()
+	for i := range len(r.merger.done.places) {
 		if i%1024 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if values, err = r.merger.row(values[:0], i); err != nil {
+		row, err := rows.row(i)
+		if err != nil {
 			return err
-		}
-		row = r.appendID(row[:0], i)
-		for _, v := range values {
-			row = append(row, cell(v))
 		}
 		if err := w.Write(row); err != nil {
 			return err
 		}
 	}
 	return w.Close()
+}
+
+// rows makes the rows of the table, in memory that it reuses.
+type rows struct {
+	r      *run
+	cells  []any
+	values []zonal.Value
+}
+
+func (r *run) newRows() *rows { return &rows{r: r, cells: make([]any, 0, len(r.columns))} }
+
+// row returns the row of zone i, which is valid until the next call.
+func (s *rows) row(i int) (_ []any, err error) {
+	if s.values, err = s.r.merger.row(s.values[:0], i); err != nil {
+		return nil, err
+	}
+	s.cells = s.r.appendID(s.cells[:0], i)
+	for _, v := range s.values {
+		s.cells = append(s.cells, cell(v))
+	}
+	return s.cells, nil
 }
 
 // appendID appends what identifies zone i.

@@ -2,6 +2,7 @@ package zonaljob
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"strings"
 
@@ -26,6 +27,10 @@ type zoneList struct {
 	fids   []int64
 	ids    [][]any // by attribute and zone
 	types  []string
+	// geometry is the type of all polygons as WKB numbers it, without dimensions; 0 if they have
+	// several types.
+	geometry uint32
+	mixed    bool
 	// outside counts the zones outside the raster, and empty those without a polygon; the first of
 	// each is named.
 	outside, empty           int
@@ -55,6 +60,7 @@ func readZones(ctx context.Context, r gdal.VectorRequest, by []string, grid rast
 		if err != nil {
 			return fmt.Errorf("%s: feature %d: %w", r.Path, f.FID, err)
 		}
+		z.addType(f.WKB)
 		box, ok := p.Bounds()
 		if ok {
 			for i := 0; i+1 < len(p.XY); i += 2 {
@@ -86,6 +92,18 @@ func readZones(ctx context.Context, r gdal.VectorRequest, by []string, grid rast
 	}
 	z.types = layer.FieldTypes(by)
 	return z, nil
+}
+
+// addType takes the type of a geometry that ISO's WKB holds in little-endian bytes.
+func (z *zoneList) addType(wkb []byte) {
+	typ := binary.LittleEndian.Uint32(wkb[1:]) % 1000
+	switch {
+	case z.mixed:
+	case z.geometry == 0:
+		z.geometry = typ
+	case z.geometry != typ:
+		z.geometry, z.mixed = 0, true
+	}
 }
 
 // addID takes the id of a feature, which must be unique.
