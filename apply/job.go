@@ -111,8 +111,9 @@ type Job struct {
 // MadeParams is what MakeParams returns.
 type MadeParams struct {
 	Params any
-	// Bytes is the memory that the parameters take in each process, and what Merge keeps.
-	Bytes int64
+	// Bytes is the memory that the parameters take in each process, MergeBytes what Merge keeps in
+	// that of the run, and PixelBytes what the function takes for each pixel of a block.
+	Bytes, MergeBytes, PixelBytes int64
 	// GDAL is set if GDAL's library was loaded to make them, which takes memory too.
 	GDAL bool
 }

@@ -61,6 +61,7 @@ func prepare(ctx context.Context, job *Job, abort func(error)) (*resolve.Job, *p
 		}
 		f := &resolved.Values.Function
 		f.Params, f.ParamsBytes, f.ParamsGDAL = made.Params, made.Bytes, made.GDAL
+		f.MergeBytes, f.PixelBytes = made.MergeBytes, made.PixelBytes
 	}
 	p, err := plan.New(ctx, resolved)
 	if err == nil && job.CheckPlan != nil {

@@ -203,6 +203,16 @@ func TestTableErrors(t *testing.T) {
 				return MadeParams{Params: 0, Bytes: 1 << 50}, nil
 			}
 		}, []string{"more than the memory allowed"}},
+		{"memory of Merge", func(j *Job) {
+			j.MakeParams = func(context.Context, Resolved) (MadeParams, error) {
+				return MadeParams{Params: 0, MergeBytes: 1 << 50}, nil
+			}
+		}, []string{"more than the memory allowed"}},
+		{"memory of pixels", func(j *Job) {
+			j.MakeParams = func(context.Context, Resolved) (MadeParams, error) {
+				return MadeParams{Params: 0, PixelBytes: 1 << 40}, nil
+			}
+		}, []string{"more than the memory allowed"}},
 		{"Write", func(j *Job) {
 			j.Outputs["sums"].Table.Write = func(context.Context, *os.File) error { return errors.New("no writing") }
 		}, []string{"no writing"}},

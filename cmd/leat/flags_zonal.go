@@ -38,6 +38,8 @@ type zoneFlags struct {
 	atOutside zonaljob.Outside
 	statList  string
 	path      string
+
+	options *zonaljob.Options // of the job
 }
 
 // AddFlags adds the options.
@@ -148,6 +150,9 @@ func (f *zoneFlags) variables(ctx context.Context, job *apply.Job) (map[string]s
 		}
 		all[name] = name
 	}
+	if len(all) == 0 {
+		errs = append(errs, errors.New("no values: vectors are not variables: give -i NAME=FILE, or say with -e what to compute"))
+	}
 	return all, errors.Join(errs...)
 }
 
@@ -155,6 +160,7 @@ func (f *zoneFlags) variables(ctx context.Context, job *apply.Job) (map[string]s
 func (f *zoneFlags) addTo(ctx context.Context, job *apply.Job, warn func(string)) error {
 	o := &zonaljob.Options{Path: f.path, By: f.by, Outside: f.atOutside, Stats: f.statList, Rule: f.rule,
 		NoClobber: f.noClobber, TempDir: f.tempDir, Warn: warn}
+	f.options = o
 	var errs []error
 	var err error
 	if o.Variables, err = f.variables(ctx, job); err != nil {
@@ -167,7 +173,8 @@ func (f *zoneFlags) addTo(ctx context.Context, job *apply.Job, warn func(string)
 			flag string
 			set  bool
 		}{{"--by", f.by != nil}, {"--zones-layer", f.layer != ""}, {"--zones-where", f.where != ""},
-			{"--zones-sql", f.sql != ""}, {"--zones-open-option", f.openOptions != nil}, {"--weights", f.rule != zonal.ByCentre}} {
+			{"--zones-sql", f.sql != ""}, {"--zones-open-option", f.openOptions != nil}, {"--weights", f.rule != zonal.ByCentre},
+			{"--outside", f.atOutside != zonaljob.OutsideWarn}} {
 			if g.set {
 				errs = append(errs, fmt.Errorf("%s is for polygons, and %s is a raster", g.flag, shown(f.zones)))
 			}
@@ -178,8 +185,16 @@ func (f *zoneFlags) addTo(ctx context.Context, job *apply.Job, warn func(string)
 	return errors.Join(append(errs, zonaljob.Complete(job, o))...)
 }
 
-// isRaster reports whether the zones are a raster: what opens as one, or has the name of one in a
-// store.
+// Close frees what the run of the job holds.
+func (f *zoneFlags) Close() error {
+	if f.options == nil {
+		return nil
+	}
+	return f.options.Close()
+}
+
+// isRaster reports whether the zones are a raster: what opens as one and holds no polygons, or has
+// the name of one in a store.
 func (f *zoneFlags) isRaster(ctx context.Context) bool {
 	if objstore.IsURL(f.zones) {
 		return slices.ContainsFunc([]string{".tif", ".tiff", ".npy"},
@@ -190,7 +205,11 @@ func (f *zoneFlags) isRaster(ctx context.Context) bool {
 		if err != nil {
 			return false, nil
 		}
-		return true, src.Close()
+		driver := src.Info().Driver
+		if err := src.Close(); err != nil {
+			return false, err
+		}
+		return driver == "GTiff" || driver == "npy" || !gdal.HoldsVectors(f.zones), nil
 	})
 	return raster && err == nil
 }

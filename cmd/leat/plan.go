@@ -54,11 +54,8 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 	fmt.Fprintln(t)
 	for _, in := range p.Inputs {
 		fmt.Fprintf(t, "input\t%s = %s\n\t%s\n", in.Name, terminal.Name(in.Path), terminal.Name(in.Description))
-		switch when := in.Time.Format(time.RFC3339Nano); {
-		case in.Item > 0:
-			fmt.Fprintf(t, "\titem %d of the list, %s\n", in.Item, when)
-		case !in.Time.IsZero():
-			fmt.Fprintf(t, "\t%s\n", when)
+		if text := itemText(in.Item, in.Time); text != "" {
+			fmt.Fprintf(t, "\t%s\n", text)
 		}
 		if in.Warped != "" {
 			fmt.Fprintf(t, "\t%s\n\tXSCALE=%v YSCALE=%v\n", terminal.Name(in.Warped), in.XScale, in.YScale)
@@ -106,6 +103,19 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 		_, err = fmt.Fprintf(w, "%s: %s\n", m.text, m.hint)
 	}
 	return stdoutError(err)
+}
+
+// itemText describes a part of a list: the number of its item, if it has one, and its time, if it
+// is known.
+func itemText(item int, when time.Time) string {
+	var parts []string
+	if item > 0 {
+		parts = append(parts, fmt.Sprintf("item %d of the list", item))
+	}
+	if !when.IsZero() {
+		parts = append(parts, when.Format(time.RFC3339Nano))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // coordinate returns a coordinate without an exponent, exact to a thousandth of a pixel's side.

@@ -84,7 +84,7 @@ func (f *zonalFlags) Finalize() error {
 func runZonal(cmd *cobra.Command, f *zonalFlags) error {
 	in := f.stores.stores(slog.New(&peopleHandler{w: cmd.ErrOrStderr()}))
 	err := f.run(cmd, in)
-	if cerr := in.Close(); err == nil && cerr != nil {
+	if cerr := errors.Join(f.zone.Close(), in.Close()); err == nil && cerr != nil {
 		err = afterOutputs{cerr}
 	}
 	return err

@@ -9,12 +9,16 @@ import (
 )
 
 // Index finds the zones whose bounding box overlaps a window. It is built once, then only read, by
-// any number of goroutines. It takes 22 bytes per zone.
+// any number of goroutines.
 type Index struct {
 	boxes []box32 // of the zones in the order of zones, then of groups of nodes, level by level
 	zones []int32
 	ends  []int // of each level in boxes
 }
+
+// IndexBytesPerZone is the memory that an Index takes for each zone: a box, a number, and the
+// levels above.
+const IndexBytesPerZone = 22
 
 // box32 is a bounding box of pixels, ends included.
 type box32 struct{ c0, r0, c1, r1 int32 }

@@ -32,3 +32,14 @@ func TestIndexFindsAllZonesOfAWindow(t *testing.T) {
 		}
 	}
 }
+
+func TestIndexBytesPerZone(t *testing.T) {
+	windows := make([]block.Window, 5000)
+	for i := range windows {
+		windows[i] = block.Window{Col: i % 70, Row: i / 70, Width: 1, Height: 1}
+	}
+	x := NewIndex(windows)
+	if got := (16*cap(x.boxes) + 4*len(x.zones)) / len(windows); got > IndexBytesPerZone {
+		t.Errorf("%d bytes for each zone, want at most %d", got, IndexBytesPerZone)
+	}
+}

@@ -87,6 +87,9 @@ func (m *Merger) Add(zone int64, b []byte) (rest []byte, err error) {
 // Zones returns the numbers of the zones that have states and no results yet, in increasing order.
 func (m *Merger) Zones() []int64 { return slices.Sorted(maps.Keys(m.heads)) }
 
+// Len returns how many zones have states and no results yet.
+func (m *Merger) Len() int { return len(m.heads) }
+
 func (m *Merger) addRun(zone int64, i int, run []byte) {
 	z := m.tables[zone]
 	if z == nil {

@@ -209,6 +209,23 @@ func NewSpec(t ndarray.DType, rule Rule, stats []Statistic) (*Spec, error) {
 // and histogram need. Other states have a bounded size.
 func (s *Spec) KeepsValues() bool { return s.values }
 
+// PixelBytes estimates the memory that a Collector takes for each pixel of a window, together with
+// the encoded states of as many bands of it.
+func (s *Spec) PixelBytes(bands int) int64 {
+	if !s.values {
+		return 0
+	}
+	entry := int64(s.typ.Size()) + 3
+	if s.shares {
+		entry += 6 // weight
+	}
+	n := int64(2+bands) * entry // run, state and encodings
+	if s.typ.Size() > 2 {
+		n += 16 // keys, which are sorted in two slices
+	}
+	return n
+}
+
 // Column is the name and the type of a statistic.
 type Column struct {
 	Name string

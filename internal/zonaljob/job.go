@@ -34,6 +34,8 @@ type Options struct {
 	NoClobber bool
 	TempDir   string
 	Warn      func(text string) // called before the first block
+
+	run *run // of the job that Complete made
 }
 
 // run is the state of a job of zonal statistics in the process of the run.
@@ -54,6 +56,7 @@ type run struct {
 // Complete adds inputs, function and output to a job that has the inputs of the expressions.
 func Complete(job *apply.Job, o *Options) error {
 	r := &run{o: o}
+	o.run = r
 	var errs []error
 	var err error
 	if r.stats, err = zonal.Parse(o.Stats); err != nil {
@@ -133,7 +136,7 @@ func (r *run) makeParams(ctx context.Context, job apply.Resolved) (made apply.Ma
 	if err != nil {
 		return made, err
 	}
-	if r.merger, err = newMerger(p, r.memory()/8, r.tempDir()); err != nil {
+	if r.merger, err = newMerger(p, r.memory(), r.tempDir()); err != nil {
 		return made, err
 	}
 	if r.columns, err = r.tableColumns(s.Variables); err != nil {
@@ -144,7 +147,9 @@ func (r *run) makeParams(ctx context.Context, job apply.Resolved) (made apply.Ma
 			return made, err
 		}
 	}
-	return apply.MadeParams{Params: p, Bytes: p.bytes(), GDAL: !s.Raster}, nil
+	pixel, err := p.pixelBytes()
+	return apply.MadeParams{Params: p, Bytes: p.bytes(), MergeBytes: r.merger.bytes(), PixelBytes: pixel,
+		GDAL: !s.Raster}, err
 }
 
 // checkZonesRaster returns an error unless zones are integers of one band.

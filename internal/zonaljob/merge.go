@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"leat/internal/units"
 	"leat/internal/zonal"
 )
 
@@ -16,25 +17,42 @@ type merger struct {
 	done   results
 	order  []int64 // numbers of the zones of a raster, rising, after finish
 	values []zonal.Value
+	// maxZones bounds the zones of a raster, whose states are kept to the end; 0: no bound.
+	maxZones   int
+	zonesBytes int64 // memory for as many
+	maxBytes   int64 // of values in memory, and of merging them
 }
 
-// newMerger returns a merger that keeps up to maxBytes of zones' values in memory, 0 for the
-// default, and others in a temporary file in dir.
-func newMerger(p *params, maxBytes int64, dir string) (*merger, error) {
+// newMerger returns a merger for a run that may take memory bytes. An eighth of them is for zones'
+// values; others are in a temporary file in dir. A quarter is for the states of a raster's zones.
+func newMerger(p *params, memory int64, dir string) (*merger, error) {
 	specs, err := p.specs()
 	if err != nil {
 		return nil, err
 	}
 	m := &merger{params: p}
+	perZone := int64(120) // number, head and place, with the maps of them
 	for i, v := range p.Variables {
 		for range v.Bands {
 			m.specs = append(m.specs, specs[i])
+			perZone += 50 + 9*int64(len(specs[i].Columns()))
+		}
+		if specs[i].KeepsValues() {
+			m.maxBytes = memory / 8
 		}
 	}
-	m.active = zonal.NewMerger(m.specs, &zonal.MergerOptions{MaxBytes: maxBytes, Dir: dir})
+	if p.Raster {
+		m.zonesBytes = memory / 4
+		m.maxZones = int(max(1, m.zonesBytes/perZone))
+	}
+	// Merging values takes as much memory again as they take.
+	m.active = zonal.NewMerger(m.specs, &zonal.MergerOptions{MaxBytes: max(1, memory/16), Dir: dir})
 	m.done.places = make([]int64, p.shapes.count())
 	return m, nil
 }
+
+// bytes returns the memory that the merger may take, other than for what params.bytes counts.
+func (m *merger) bytes() int64 { return m.maxBytes + m.zonesBytes }
 
 var errValue = errors.New("damaged value of zones")
 
@@ -62,6 +80,10 @@ func (m *merger) add(b []byte) error {
 		if b, err = m.active.Add(zone, b); err != nil {
 			return err
 		}
+		if m.maxZones > 0 && m.active.Len() > m.maxZones {
+			return fmt.Errorf("the zones are more than %d, expected as many as fit %s, a quarter of the memory allowed",
+				m.maxZones, units.FormatSize(m.zonesBytes))
+		}
 		if head&1 == 1 {
 			if err := m.end(int(zone), zone); err != nil {
 				return err
@@ -82,13 +104,18 @@ func (m *merger) end(i int, zone int64) error {
 }
 
 // finish ends the zones of a raster: no block knows that it is the last one of a zone.
-func (m *merger) finish() error {
+func (m *merger) finish() (err error) {
+	defer func() {
+		if cerr := m.active.Close(); err == nil {
+			err = cerr
+		}
+	}()
 	zones := m.active.Zones()
 	if !m.params.Raster {
 		if n := len(zones); n > 0 {
 			return fmt.Errorf("%d zones are not finished", n)
 		}
-		return m.active.Close()
+		return nil
 	}
 	m.order = zones
 	m.done.places = make([]int64, len(m.order))
@@ -97,7 +124,16 @@ func (m *merger) finish() error {
 			return err
 		}
 	}
-	return m.active.Close()
+	return nil
+}
+
+// Close frees what a run of the job holds that failed or was interrupted. It is called after the
+// run.
+func (o *Options) Close() error {
+	if o.run == nil || o.run.merger == nil {
+		return nil
+	}
+	return o.run.merger.active.Close()
 }
 
 // row returns the results of zone i in the order of rows.

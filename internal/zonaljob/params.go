@@ -79,10 +79,19 @@ func (s *settings) specs() ([]*zonal.Spec, error) {
 
 // bytesPerZone is the memory of a zone of a few statistics besides its polygon: index, last pixel
 // and results.
-const bytesPerZone = 18 + 32 + 16 + 64
+const bytesPerZone = zonal.IndexBytesPerZone + 32 + 16 + 64
 
 // bytes returns the memory that the parameters take in a process, and the results in the run.
 func (p *params) bytes() int64 { return p.shapes.bytes() + int64(p.shapes.count())*bytesPerZone }
+
+// pixelBytes returns the memory that a worker takes for each pixel of a block.
+func (p *params) pixelBytes() (n int64, err error) {
+	specs, err := p.specs()
+	for i, s := range specs {
+		n += s.PixelBytes(p.Variables[i].Bands)
+	}
+	return n, err
+}
 
 // paramsCodec encodes params: the settings as JSON and the polygons, compressed by zstd.
 type paramsCodec struct{}

@@ -183,6 +183,7 @@ type Function struct {
 	Params                           any
 	ParamsBytes                      int64 // the memory that they take in each process
 	ParamsGDAL                       bool  // whether GDAL was loaded to make them
+	MergeBytes, PixelBytes           int64 // memory of merging, and of each pixel while it is computed
 	ParamsCodec, Emits, WorkerValues codec.Codec[any]
 }
 

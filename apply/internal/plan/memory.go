@@ -40,10 +40,13 @@ type sizing struct {
 	variables  []*resolve.Program
 	params     int64
 	paramsGDAL bool
-	programs   []*resolve.Program // of outputs; nil for a function
-	plan       *Plan
-	overlap    int
-	grid       raster.Grid
+	// merging is the memory of merging emitted values, pixel what the function takes for each pixel
+	// of a block.
+	merging, pixel int64
+	programs       []*resolve.Program // of outputs; nil for a function
+	plan           *Plan
+	overlap        int
+	grid           raster.Grid
 	// here is how many blocks are computed at once in this machine's memory, slots by each worker;
 	// processes is the number of workers that are processes. For workers on other machines, here is
 	// the number that this machine could run.
@@ -97,6 +100,7 @@ func (z *sizing) bytes(w, h int) int64 {
 	for _, pr := range append(slices.Clone(z.programs), z.variables...) {
 		scratch += float64(pr.ScratchBytes(ww, wh))
 	}
+	scratch += float64(ww) * float64(wh) * float64(z.pixel)
 	var results int64
 	if p.Kind != "" {
 		results = ResultBytes(p.BudgetBytes)
@@ -113,8 +117,8 @@ func (z *sizing) bytes(w, h int) int64 {
 	}
 	foreign := (baseBytes+float64(z.params))*float64(z.processes) + readers*warp + float64(cache) + float64(library)
 	p.ForeignBytes = bytesOf(foreign)
-	return bytesOf(baseBytes + float64(z.params) + foreign + float64(p.AheadBytes) + float64(p.Buffers)*in +
-		float64(z.here)*(out+scratch) + readers*tile + float64(results))
+	here := baseBytes + float64(z.params) + float64(z.merging) + float64(z.here)*(out+scratch)
+	return bytesOf(here + foreign + float64(p.AheadBytes) + float64(p.Buffers)*in + readers*tile + float64(results))
 }
 
 // stored describes how a file stores its pixels, or its mask: in pieces that are decoded whole.

@@ -55,7 +55,8 @@ func (p *Plan) size(job *resolve.Job, width, height int) error {
 	}
 	alignW, alignH := alignment(outs, p.Grid)
 	z := &sizing{in: in, outs: outs, variables: job.Variables, programs: job.Programs,
-		params: job.Values.Function.ParamsBytes, paramsGDAL: job.Values.Function.ParamsGDAL, plan: p,
+		params: job.Values.Function.ParamsBytes, paramsGDAL: job.Values.Function.ParamsGDAL,
+		merging: job.Values.Function.MergeBytes, pixel: job.Values.Function.PixelBytes, plan: p,
 		overlap: job.Values.Controls.Overlap, grid: p.Grid, here: p.Workers, slots: 1}
 	if c.On != nil {
 		z.slots = slotsEach(p.Workers)
