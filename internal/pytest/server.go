@@ -79,7 +79,7 @@ func (s *server) forget(python string) *os.ProcessState {
 	if servers.of[python] == s {
 		delete(servers.of, python)
 		s.stdin.Close()
-		_ = s.process.Wait() // the state tells
+		_ = s.process.Wait() // how it ended is in ProcessState
 	}
 	return s.process.ProcessState
 }
