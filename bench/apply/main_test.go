@@ -3,6 +3,7 @@ package apply
 import (
 	"bytes"
 	"math"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -58,8 +59,8 @@ func TestThePolynomialHasFiftyTerms(t *testing.T) {
 // TestTheBenchmarkRuns runs all of it with small inputs. Only that it works is looked at, and that
 // outputs are equal.
 func TestTheBenchmarkRuns(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: takes some 20 s")
+	if os.Getenv("LEAT_TEST_DIST") == "" {
+		t.Skip("LEAT_TEST_DIST is not set (make test-all sets it): takes half a minute")
 	}
 	dir := t.TempDir()
 	probe := &bench{Options: &runner.Options{Quick: true}, peers: "peers", inputs: &inputs{}}

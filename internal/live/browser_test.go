@@ -272,7 +272,7 @@ func TestPageFitsWindow(t *testing.T) {
 			c.run.set(c.phase)
 			p := New(Options{Title: "ndvi, mask", Status: c.run.status})
 			w := b.Open(serve(t, p), c.width, c.height, c.dark)
-			w.Until(`document.getElementById("throughput")?.hidden === false && latest.history.length > 50`)
+			w.Until(`document.getElementById("throughput")?.hidden === false && latest.history.length > 15`)
 			if c.phase != "" {
 				shut(t, p)
 				w.Until(`!document.getElementById("notice").hidden`)
