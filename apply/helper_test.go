@@ -21,6 +21,9 @@ import (
 	"leat/raster/geotiff"
 )
 
+// everyCase reports whether tests of kills go through all of their cases, as make test-all does.
+func everyCase() bool { return os.Getenv("LEAT_TEST_DIST") != "" }
+
 // mapGrid returns a north-up grid of 10 m pixels whose upper left corner is col and row pixels from
 // a common origin.
 func mapGrid(width, height, col, row int) raster.Grid {

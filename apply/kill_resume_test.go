@@ -74,7 +74,7 @@ func TestResumeAfterKillAtEveryPoint(t *testing.T) {
 	whole := fileBytes(t, filepath.Join(wholeDir, "a.tif"))
 	for outputs := 1; outputs <= 3; outputs++ {
 		for _, elsewhere := range []bool{false, true} {
-			if elsewhere && outputs != 2 || testing.Short() && outputs != 2 {
+			if outputs != 2 && (elsewhere || !everyCase()) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%d outputs, tempDir %v", outputs, elsewhere), func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestResumeAfterKillAtEveryPoint(t *testing.T) {
 					last := passes[point]
 					before := killed
 					at := []int{1, min(2, last), max(min(2, last), last-1), last}
-					if testing.Short() {
+					if !everyCase() {
 						at = []int{min(2, last), last}
 					}
 					for _, n := range slices.Compact(at) {

@@ -301,7 +301,7 @@ func TestResumeRasterizeAfterKill(t *testing.T) {
 	}{{"apply.rasterise", 1}, {"apply.rasterised", 1}, {"apply.rasterised", 2}, {"apply.record", 9},
 		{"apply.laid-out", 1}} {
 		for _, after := range []string{"rerun", "resumed", "discarded"} {
-			if testing.Short() && after != "resumed" && at.pass != 1 {
+			if !everyCase() && after != "resumed" && at.pass != 1 {
 				continue
 			}
 			dir := t.TempDir()
