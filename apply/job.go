@@ -43,8 +43,8 @@ type Job struct {
 
 	// Variables are expressions by name for a function, which gets their pixels by Block.Variable
 	// and reads no input directly. Where pixels may be invalid, a variable of integers below 64
-	// bits has a wider type, of which no valid pixel has the nodata value; [Block.VariableValid]
-	// finds them.
+	// bits has a wider type, so that no valid pixel equals nodata. [Block.VariableValid] separates
+	// valid from invalid pixels.
 	Variables map[string]string
 
 	// Setup makes the state of one worker before its first block; Block.State returns it. Close
@@ -238,8 +238,8 @@ type Output struct {
 	Format  string
 	Options []string
 
-	// Table makes this an output of values instead of pixels, of which only Path, NoClobber and
-	// TempDir are used. nil: it is a raster.
+	// Table makes this an output of values, without pixels. Of the other fields, only Path,
+	// NoClobber and TempDir are used. nil: it is a raster.
 	Table *Table
 }
 

@@ -29,8 +29,7 @@ type OutputResult struct {
 	Format  string
 	Options []string
 	Files   []string
-	// Table is set for an output without pixels, of which only Name, Path, Bytes and Format are
-	// known.
+	// Table is set for an output without pixels. It has only Name, Path, Bytes and Format.
 	Table bool
 }
 

@@ -15,7 +15,7 @@ import (
 	"leat/namespace"
 )
 
-// completer completes the value of an option, of which the last argument is what has been typed.
+// completer completes the value of an option. typed is its beginning, as the user typed it.
 type completer func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective)
 
 // completeValues registers the completers of those options that a command has.

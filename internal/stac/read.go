@@ -214,7 +214,7 @@ func (d *Document) Groups(by Grouping) ([]int, error) {
 			if math.IsNaN(it.longitude) {
 				return nil, fmt.Errorf("item %q has no bbox, which its solar day needs", short(it.ID))
 			}
-			day = it.Time.Add(time.Duration(int(it.longitude/15)) * time.Hour).Format(time.DateOnly)
+			day = it.solarDay()
 		}
 		if i == 0 || day != last {
 			groups = append(groups, 0)
@@ -228,13 +228,15 @@ func (d *Document) Groups(by Grouping) ([]int, error) {
 // SortBySolarDay orders the items by their solar day, so that those of one day are consecutive, and
 // within a day by time and ID.
 func (d *Document) SortBySolarDay() {
-	day := func(it *ItemRef) string {
-		if math.IsNaN(it.longitude) {
-			return ""
-		}
-		return it.Time.Add(time.Duration(int(it.longitude/15)) * time.Hour).Format(time.DateOnly)
+	slices.SortStableFunc(d.Items, func(a, b ItemRef) int { return strings.Compare(a.solarDay(), b.solarDay()) })
+}
+
+// solarDay returns the date at the item's longitude, "" without one.
+func (it *ItemRef) solarDay() string {
+	if math.IsNaN(it.longitude) {
+		return ""
 	}
-	slices.SortStableFunc(d.Items, func(a, b ItemRef) int { return strings.Compare(day(&a), day(&b)) })
+	return it.Time.Add(time.Duration(int(it.longitude/15)) * time.Hour).Format(time.DateOnly)
 }
 
 // ResolveHref returns the path or URL of an asset of a document, which is itself a path or a URL. A

@@ -88,8 +88,8 @@ func (g *geodetic) part(name string, skip, from, row int, d []float64) error {
 	return nil
 }
 
-// points computes longitudes and latitudes of n points a pixel apart, of which the first lies at
-// shift from the upper left corner of a pixel, right and down.
+// points computes longitudes and latitudes of n points, each one pixel from the next. The first
+// lies shift pixels right and down of the upper left corner of a pixel.
 func (g *geodetic) points(from, row int, shift float64, n int) error {
 	if g.lon == nil {
 		g.lon, g.lat, g.ok = make([]float64, 2*(segment+1)), make([]float64, 2*(segment+1)), make([]bool, 2*(segment+1))

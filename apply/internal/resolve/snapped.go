@@ -66,8 +66,8 @@ func snappedGrid(job *jobspec.Job, in *Inputs, base raster.Grid, baseName string
 		Transform: raster.Transform{float64(all.Col) * at.x, at.x, 0, -float64(all.Row) * at.y, 0, -at.y}}, cover, nil
 }
 
-// lattice is the plane of a CRS divided into pixels, of which one has its upper left corner at the
-// origin. Its rows run south.
+// lattice divides the plane of a CRS into pixels. The upper left corner of one of them is the
+// origin. Rows run south.
 type lattice struct {
 	x, y float64 // size of a pixel
 	crs  raster.CRS
