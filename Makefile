@@ -5,6 +5,7 @@
 # make test-all:  installs what the tests compare leat with (where it may) and runs all tests, then
 #                 those of goroutines again with the race detector.
 # make reference: writes what below docs is generated from the program: options, functions, --json.
+# make wheel:     the Python package, with leat, as a wheel in dist/.
 # make dist:      archives, Debian packages and checksums in dist/.
 
 GO ?= go
@@ -17,7 +18,7 @@ override PREFIX := $(patsubst ~/%,$(HOME)/%,$(PREFIX))
 # Everything is compiled with the same flags, so it is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath -tags=disable_grpc_modules)
 
-.PHONY: reference build static install uninstall dist demo test test-rest test-all race fuzz bench-apply bench-cache bench-shm bench-namespace bench-stage bench-workers bench-gdal bench-zonal clean
+.PHONY: reference build static install uninstall dist wheel demo test test-rest test-all race fuzz bench-apply bench-cache bench-shm bench-namespace bench-stage bench-workers bench-gdal bench-zonal clean
 
 LDFLAGS := -s -w -X main.commit=$(COMMIT)
 
@@ -42,6 +43,9 @@ uninstall:
 
 dist:
 	COMMIT="$(COMMIT)" GO="$(GO)" scripts/dist
+
+wheel: bin/leat
+	LEAT_BINARY=bin/leat python3 python/_build/leat_build.py dist
 
 reference:
 	CGO_ENABLED=0 $(GO) test ./cmd/leat -count=1 -run 'TestJSONPages|TestReferencePages' -update-reference
@@ -69,7 +73,7 @@ NO_RACE := /cmd/ /examples/ /apply$$ /stores /raster/geotiff /objstore/cloud /wo
 	/internal/tiff /internal/wkt /internal/demo /internal/preview /internal/report /internal/units \
 	/internal/sysmem /raster$$ /raster/stats /raster/overview /internal/rastertest /npy /ndarray /block /codec \
 	/apply/internal/jobspec /apply/internal/output /internal/zonal$$ /internal/zonaljob /internal/table /internal/filelist \
-	/internal/stac /internal/pytest /internal/colortable
+	/internal/stac /internal/pytest /internal/colortable /python$$
 RACE_RUN := SourceConformance$$|WorkerProcess|InAnyProcess|AllWorkersLost|ConcurrentRun|Panic|Merge|DecodedOnce|StagedOnce|ComeOnce|AtOnce|TwoRuns|RemoteEqualsLocal
 race:
 	CGO_ENABLED=1 $(GO) test -p 4 -timeout 30m -vet=off -race -short -skip Kill \

@@ -45,7 +45,7 @@ var layers = [][]string{
 	{"leat/apply", "leat/stage/metrics", "leat/internal/live", "leat/internal/preview"},
 	{"leat/stores", "leat/internal/demo", "leat/internal/report", "leat/internal/zonaljob"},
 	{"leat/cmd/leat", "leat/examples/cache", "leat/examples/sharing", "leat/examples/stage",
-		"leat/examples/workers"},
+		"leat/examples/workers", "leat/python"},
 }
 
 func TestImportsGoDownOnly(t *testing.T) {

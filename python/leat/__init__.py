@@ -1,0 +1,52 @@
+"""leat for Python: caches that processes share.
+
+Names load their modules on first use, so that "import leat" is quick and does not import NumPy.
+
+>>> import leat
+>>> issubclass(leat.Closed, leat.Error)
+True
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .errors import (BlockError, Claimed, Closed, Damaged, Error, JobError, NoBinary, NoSpace,
+                         VersionMismatch)
+
+    __version__: str
+
+# The module of each public name. __all__ and dir() follow it.
+_modules = {
+    "BlockError": "errors",
+    "Claimed": "errors",
+    "Closed": "errors",
+    "Damaged": "errors",
+    "Error": "errors",
+    "JobError": "errors",
+    "NoBinary": "errors",
+    "NoSpace": "errors",
+    "VersionMismatch": "errors",
+}
+
+__all__ = [
+    "BlockError", "Claimed", "Closed", "Damaged", "Error", "JobError", "NoBinary", "NoSpace",
+    "VersionMismatch",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from ._binary import version
+        value: object = version()
+    elif name in _modules:
+        from importlib import import_module
+        value = getattr(import_module("." + _modules[name], __name__), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_modules, "__version__"})

@@ -1,0 +1,199 @@
+// Package python has no Go code: its tests run those of the Python package, and install its wheel.
+package python
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"leat/internal/pytest"
+)
+
+var program struct {
+	sync.Once
+	dir, path string
+	err       error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if program.dir != "" {
+		os.RemoveAll(program.dir)
+	}
+	os.Exit(code)
+}
+
+// buildLeat returns the path of a leat that is built once for all tests.
+func buildLeat(t *testing.T) string {
+	t.Helper()
+	program.Do(func() {
+		if program.dir, program.err = os.MkdirTemp("", "leat-python-"); program.err != nil {
+			return
+		}
+		program.path = filepath.Join(program.dir, "leat")
+		out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", program.path, "../cmd/leat").CombinedOutput()
+		if err != nil {
+			program.err = fmt.Errorf("%w\n%s", err, out)
+		}
+	})
+	if program.err != nil {
+		t.Fatal(program.err)
+	}
+	return program.path
+}
+
+// TestPython runs each module of python/tests by Debian's Python.
+func TestPython(t *testing.T) {
+	python := pytest.Python(t, "numpy")
+	runModules(t, python, testing.Short())
+}
+
+// TestPythonVersions runs the quick tests by the other versions of Python that are installed.
+func TestPythonVersions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: runs the quick tests by five more versions of Python")
+	}
+	for _, version := range []string{"3.9", "3.10", "3.11", "3.12", "3.13"} {
+		t.Run(version, func(t *testing.T) {
+			runModules(t, interpreter(t, version), true)
+		})
+	}
+}
+
+// interpreter returns python3.9 on $PATH, or below pyenv's root; or it skips the test.
+func interpreter(t *testing.T, version string) string {
+	t.Helper()
+	root := os.Getenv("PYENV_ROOT")
+	if root == "" {
+		root = filepath.Join(os.Getenv("HOME"), ".pyenv")
+	}
+	below, err := filepath.Glob(filepath.Join(root, "versions", version+".*", "bin", "python"+version))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, python := range append([]string{"python" + version}, below...) {
+		if exec.Command(python, "-c", "").Run() == nil {
+			return python
+		}
+	}
+	t.Skipf("no python%s here", version)
+	return ""
+}
+
+// runModules runs all modules of tests by an interpreter; if short is set, only the quick tests.
+func runModules(t *testing.T, python string, short bool) {
+	files, err := filepath.Glob(filepath.Join("tests", "test_*.py"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d modules of tests, %v", len(files), err)
+	}
+	leat := buildLeat(t)
+	for _, file := range files {
+		module := strings.TrimSuffix(filepath.Base(file), ".py")
+		t.Run(strings.TrimPrefix(module, "test_"), func(t *testing.T) {
+			t.Parallel()
+			runModule(t, python, "tests."+module, leat, short)
+		})
+	}
+}
+
+// event is a line of tests/run.py.
+type event struct {
+	Event, Test, Skip string
+	Failures          []string
+}
+
+// runModule runs a module of tests. Each of its tests is a subtest.
+func runModule(t *testing.T, python, module, leat string, short bool) {
+	events, theirs, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Close()
+	var output bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), python, "-B", "-m", "tests.run", module, "3")
+	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.Stdout, cmd.Stderr = &output, &output
+	cmd.Env = append(os.Environ(), "LEAT_BINARY="+leat)
+	if short {
+		cmd.Env = append(cmd.Env, "LEAT_TEST_SHORT=1")
+	}
+	err = cmd.Start()
+	theirs.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, done := 0, false
+	lines := bufio.NewReader(events)
+	next := func() (e event, ok bool) {
+		line, err := lines.ReadBytes('\n')
+		if err == nil {
+			err = json.Unmarshal(line, &e)
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			t.Error(err)
+		}
+		return e, err == nil
+	}
+	for !done {
+		e, ok := next()
+		if !ok {
+			break
+		}
+		if done = e.Event == "done"; done {
+			break
+		}
+		tests++
+		end, ended := event{}, false
+		read := func() { end, ended = next() }
+		t.Run(e.Test, func(t *testing.T) {
+			read()
+			switch {
+			case !ended:
+				t.Error("Python ended within this test")
+			case len(end.Failures) > 0:
+				t.Error(strings.Join(end.Failures, "\n"))
+			case end.Skip != "":
+				t.Skip(end.Skip)
+			}
+		})
+		if !ended { // -run leaves this one out
+			read()
+		}
+	}
+	if err := cmd.Wait(); err != nil || !done || tests == 0 {
+		t.Errorf("%s: %d tests, ended by itself: %v, %v", module, tests, done, err)
+	}
+	if t.Failed() {
+		t.Logf("%s printed:\n%s", module, output.String())
+	}
+}
+
+// TestTypes checks the types of the package by mypy.
+func TestTypes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: mypy reads the library of Python")
+	}
+	mypy := ""
+	for _, path := range []string{"/usr/bin/mypy", "mypy"} {
+		if exec.Command(path, "--version").Run() == nil {
+			mypy = path
+			break
+		}
+	}
+	if mypy == "" {
+		t.Skip("no mypy here (Debian: apt-get install mypy)")
+	}
+	cmd := exec.CommandContext(t.Context(), mypy, "--cache-dir="+t.TempDir())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("mypy: %v\n%s", err, out)
+	}
+}

@@ -1,0 +1,1 @@
+"""Tests of leat: "python3 -m unittest" in the directory above, or python_test.go, runs them."""
