@@ -123,16 +123,19 @@ func (b *builder) lower(p *Program) {
 	}
 }
 
-// findDirect selects the roots that can be computed in the output's own memory.
+// findDirect selects the roots that can be computed in the output's own memory. Their store, which
+// replaces invalid pixels, is the last use of their value.
 func (b *builder) findDirect() {
 	b.direct = map[int]int{}
-	for i := range b.roots {
-		r := &b.roots[i]
+	for at, id := range b.order {
+		if id >= 0 {
+			continue
+		}
+		r := &b.roots[-1-id]
 		n := b.nodes[r.value]
 		r.reg = n.reg
 		same := n.reg == reg32 && b.p.out.typ == ndarray.Float32 || n.reg == reg64 && b.p.out.typ == ndarray.Float64
-		_, taken := b.direct[r.value]
-		if !taken && same && !b.p.out.scaled && n.op != opConst && !b.isAlias(r.value) {
+		if b.last[r.value] == at && same && !b.p.out.scaled && n.op != opConst && !b.isAlias(r.value) {
 			b.direct[r.value] = r.band
 			r.direct = true
 		}
