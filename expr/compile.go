@@ -111,6 +111,7 @@ type compiler struct {
 	linked  map[string]value // of expressions
 	others  []string         // the names of other expressions
 
+	base          int // the number of nodes before those of the expression
 	width, height int
 	placed        bool // the expression uses coordinates
 	geodetic      bool // it uses lon, lat or pixel_area
@@ -119,7 +120,7 @@ type compiler struct {
 	focals     []focalNode // each after those that its operand uses
 	focalIndex map[string]int
 	isFocal    bool         // the expression has focal functions
-	domain     block.Window // if isFocal
+	domain     block.Window // of focal functions
 	margin     block.Margin
 	ground     Ground
 }
@@ -131,14 +132,28 @@ func Compile(e *Expr, inputs map[string]Input, opts *Options) (*Program, error) 
 	if opts == nil {
 		opts = &Options{}
 	}
-	c := &compiler{graph: newGraph(), text: e.text, inputs: inputs, noMask: opts.NoMask, index: map[Ref]int{},
-		linked: map[string]value{}, width: opts.Width, height: opts.Height, tables: opts.Tables,
-		focalIndex: map[string]int{}, margin: opts.Margin, ground: opts.Ground}
-	if c.isFocal = e.focal; c.isFocal {
-		if c.domain = opts.Domain; c.domain.Empty() {
-			c.domain = block.Window{Width: opts.Width, Height: opts.Height}
-		}
+	c := newCompiler(inputs, opts)
+	o, err := c.output(e, opts)
+	if err != nil {
+		return nil, err
 	}
+	return c.build(o), nil
+}
+
+func newCompiler(inputs map[string]Input, opts *Options) *compiler {
+	c := &compiler{graph: newGraph(), inputs: inputs, noMask: opts.NoMask, index: map[Ref]int{}, width: opts.Width,
+		height: opts.Height, tables: opts.Tables, focalIndex: map[string]int{}, domain: opts.Domain,
+		margin: opts.Margin, ground: opts.Ground}
+	if c.domain.Empty() {
+		c.domain = block.Window{Width: opts.Width, Height: opts.Height}
+	}
+	return c
+}
+
+// output compiles an expression.
+func (c *compiler) output(e *Expr, opts *Options) (*Output, error) {
+	c.base, c.text, c.linked = len(c.nodes), e.text, map[string]value{}
+	c.isFocal, c.placed, c.geodetic = e.focal, false, false
 	v, err := c.expression(e)
 	if err != nil {
 		return nil, err
@@ -154,7 +169,7 @@ func (c *compiler) fail(pos int, format string, args ...any) error {
 }
 
 func (c *compiler) bounded(pos int) error {
-	if len(c.nodes) > maxNodes {
+	if len(c.nodes)-c.base > maxNodes {
 		return c.fail(pos, "too many bands: the expression needs more than %d vector operations", maxNodes)
 	}
 	return nil

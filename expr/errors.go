@@ -39,10 +39,11 @@ func (e *TypeError) Error() string { return render(e.Text, e.Pos, e.Msg) }
 
 // PixelError is returned when a pixel cannot be computed or written.
 type PixelError struct {
-	Index int    // of the pixel within the call of Eval
-	Band  int    // output band, counted from 1; 0 when a pixel of Input is the cause
-	Input string // the band read, as "name[1]", when its pixel is the cause
-	Msg   string
+	Index  int    // of the pixel within the call of Eval
+	Output int    // of Band, its index among the program's
+	Band   int    // output band, counted from 1; 0 when a pixel of Input is the cause
+	Input  string // the band read, as "name[1]", when its pixel is the cause
+	Msg    string
 }
 
 func (e *PixelError) Error() string {

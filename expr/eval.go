@@ -21,7 +21,7 @@ type Operand struct {
 	Mask []byte
 }
 
-// Counts sums up the output pixels that Eval wrote, each band separately.
+// Counts sums up the pixels of an output that Eval wrote, each band separately.
 type Counts struct {
 	Pixels  int64 // all
 	Invalid int64 // invalid pixels, including those counted by NaN
@@ -59,8 +59,8 @@ type Evaluator struct {
 	dst    [][]byte
 	base   int // index of the chunk's first pixel
 	place  Place
-	counts *Counts
-	// uncounted replaces the Counts of callers that pass none.
+	counts []*Counts // by output
+	// uncounted replaces the Counts that callers do not pass.
 	uncounted Counts
 	err       *PixelError // the first of the current chunk
 
@@ -84,7 +84,8 @@ func (p *Program) NewEvaluator() *Evaluator {
 		masks:   make([][]byte, p.regs[regMask]),
 		maskMem: make([][]byte, p.regs[regMask]),
 		src:     make([]Operand, len(p.refs)),
-		dst:     make([][]byte, p.bands),
+		dst:     make([][]byte, len(p.sizes)),
+		counts:  make([]*Counts, len(p.outputs)),
 	}
 	if p.focal != nil {
 		ev.focal = p.newFocalState()
@@ -114,19 +115,19 @@ func registers[T any](n int) [][]T {
 }
 
 // Eval computes n pixels. src has an operand for each of the program's Refs, of at least n
-// elements. dst has a slice for each output band, of at least n elements of the program's Type and
-// aligned for it. They must not overlap, and Eval keeps neither. If c is not nil, Eval adds to it.
-// It returns a *PixelError for the first pixel that cannot be computed (a 64-bit integer beyond
-// 2^53) or written (an invalid one in an output without nodata); the contents of dst are then
-// undefined.
+// elements. dst has a slice for each band of each output, of at least n elements of the output's
+// Type and aligned for it. They must not overlap, and Eval keeps neither. c has one for each
+// output; Eval adds to those that are not nil, and counts no output for which there is none. It
+// returns a *PixelError for the first pixel that cannot be computed (a 64-bit integer beyond 2^53)
+// or written (an invalid one in an output without nodata); the contents of dst are then undefined.
 //
 // Expressions that use coordinates need EvalAt.
-func (ev *Evaluator) Eval(src []Operand, dst [][]byte, n int, c *Counts) error {
-	return ev.EvalAt(Place{}, src, dst, n, c)
+func (ev *Evaluator) Eval(src []Operand, dst [][]byte, n int, c ...*Counts) error {
+	return ev.EvalAt(Place{}, src, dst, n, c...)
 }
 
 // EvalAt is Eval for pixels at a place of the raster.
-func (ev *Evaluator) EvalAt(place Place, src []Operand, dst [][]byte, n int, c *Counts) error {
+func (ev *Evaluator) EvalAt(place Place, src []Operand, dst [][]byte, n int, c ...*Counts) error {
 	p := ev.p
 	if p.geodetic && place.Geodetic == nil {
 		return errNoGeodetic
@@ -144,10 +145,9 @@ func (ev *Evaluator) EvalAt(place Place, src []Operand, dst [][]byte, n int, c *
 		return err
 	}
 	ev.begin(place, c)
-	size := p.out.typ.Size()
 	for off := 0; off < n; {
 		m := min(chunk, n-off)
-		for i := range dst {
+		for i, size := range p.sizes {
 			ev.dst[i] = dst[i][off*size : (off+m)*size]
 		}
 		if err := ev.chunk(src, off, m); err != nil {
@@ -159,15 +159,18 @@ func (ev *Evaluator) EvalAt(place Place, src []Operand, dst [][]byte, n int, c *
 }
 
 // begin prepares a call of EvalAt or EvalWindow.
-func (ev *Evaluator) begin(place Place, c *Counts) {
+func (ev *Evaluator) begin(place Place, counts []*Counts) {
 	ev.place = place
-	if c == nil {
-		c = &ev.uncounted
+	for i := range ev.counts {
+		c := &ev.uncounted
+		if i < len(counts) && counts[i] != nil {
+			c = counts[i]
+		}
+		if c.NodataCollision == 0 {
+			c.FirstCollision = -1
+		}
+		ev.counts[i] = c
 	}
-	if c.NodataCollision == 0 {
-		c.FirstCollision = -1
-	}
-	ev.counts = c
 }
 
 // chunk computes m pixels, from number off of the operands.
@@ -203,11 +206,11 @@ func (ev *Evaluator) floats(i int) []float64 {
 // run executes the program on the first n pixels of the chunk.
 func (ev *Evaluator) run(n int) *PixelError {
 	ev.err = nil
-	for _, o := range ev.p.outputs {
-		if o.kind == reg32 {
-			ev.r32[o.reg] = ndarray.Cast[float32](ev.dst[o.band])
+	for _, b := range ev.p.bindings {
+		if b.kind == reg32 {
+			ev.r32[b.reg] = ndarray.Cast[float32](ev.dst[b.at])
 		} else {
-			ev.r64[o.reg] = ndarray.Cast[float64](ev.dst[o.band])
+			ev.r64[b.reg] = ndarray.Cast[float64](ev.dst[b.at])
 		}
 	}
 	code := ev.p.code
@@ -240,11 +243,11 @@ func (p *Program) check(src []Operand, n int) error {
 
 // checkOutputs checks that the output bands have n pixels.
 func (p *Program) checkOutputs(dst [][]byte, n int) error {
-	if len(dst) != p.bands {
-		return fmt.Errorf("expr: Eval with %d outputs, the program has %d", len(dst), p.bands)
+	if len(dst) != len(p.sizes) {
+		return fmt.Errorf("expr: Eval with %d output bands, the program has %d", len(dst), len(p.sizes))
 	}
 	for i, d := range dst {
-		if len(d) < n*p.out.typ.Size() {
+		if len(d) < n*p.sizes[i] {
 			return fmt.Errorf("expr: Eval of %d pixels: output band %d is shorter", n, i+1)
 		}
 	}

@@ -75,7 +75,7 @@ func (p *Program) newFocalState() *focalState {
 // EvalWindow is Eval for a window of the raster. The operands have f.Margin more pixels on each
 // side than the window, at least the program's Margin; dst has none. A [PixelError] and
 // FirstCollision count pixels in the rows of the operands.
-func (ev *Evaluator) EvalWindow(f Frame, src []Operand, dst [][]byte, c *Counts) error {
+func (ev *Evaluator) EvalWindow(f Frame, src []Operand, dst [][]byte, c ...*Counts) error {
 	p := ev.p
 	out := block.Window{Col: f.Col, Row: f.Row, Width: f.Columns, Height: f.Rows}
 	in := out.Grow(f.Margin)
@@ -120,7 +120,6 @@ func (ev *Evaluator) EvalWindow(f Frame, src []Operand, dst [][]byte, c *Counts)
 
 // evalRows computes the pixels of a window. in is the window of the operands, and all that of dst.
 func (ev *Evaluator) evalRows(w, in, all block.Window, src []Operand, dst [][]byte) error {
-	size := ev.p.out.typ.Size()
 	// Parts of equal length cost less than a short one at the end.
 	parts := (w.Width + chunk - 1) / chunk
 	part := min(chunk, ((w.Width+parts-1)/parts+15)&^15)
@@ -130,7 +129,7 @@ func (ev *Evaluator) evalRows(w, in, all block.Window, src []Operand, dst [][]by
 			off := (y-in.Row)*in.Width + x - in.Col
 			at := (y-all.Row)*all.Width + x - all.Col
 			ev.x, ev.y = x, y
-			for i := range dst {
+			for i, size := range ev.p.sizes {
 				ev.dst[i] = dst[i][at*size : (at+m)*size]
 			}
 			if ev.planeValid != nil {

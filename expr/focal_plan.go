@@ -141,11 +141,13 @@ func (c *compiler) planFocal(p *Program, f *focalCalls, main *builder) {
 		if o := f.of[i]; !computed[o] {
 			computed[o] = true
 			b := f.operands[o]
-			sub := &Program{text: p.text, refs: p.refs, refNames: p.refNames, bandOf: p.bandOf, bands: 1,
-				placed: p.placed, out: output{typ: ndarray.Float32}}
+			only := &Output{text: p.text, bands: 1, out: output{typ: ndarray.Float32}}
 			if plan.planes[o].reg == reg64 {
-				sub.out.typ = ndarray.Float64
+				only.out.typ = ndarray.Float64
 			}
+			sub := &Program{Output: only, outputs: []*Output{only}, sizes: []int{only.out.typ.Size()}, refs: p.refs,
+				refNames: p.refNames, bandOf: p.bandOf, placed: p.placed}
+			b.roots[0].out = &only.out
 			b.planeOf = planeOf
 			b.lower(sub)
 			plan.steps = append(plan.steps, focalStep{plane: o, program: sub})

@@ -64,9 +64,9 @@ func (s *focalScene) compile(text string, w block.Window, m block.Margin) (*Prog
 		Domain: block.Window{Width: s.width, Height: s.height}.Shift(-w.Col, -w.Row)})
 }
 
-// eval computes part of a window of the scene. Pixels outside the scene have arbitrary values and
-// are masked.
-func (s *focalScene) eval(t *testing.T, p *Program, w, part block.Window, more int) [][]byte {
+// eval computes part of a window of the scene: all bands of all outputs. Pixels outside the scene
+// have arbitrary values and are masked.
+func (s *focalScene) eval(t *testing.T, p *Program, w, part block.Window, more int, counts ...*Counts) [][]byte {
 	t.Helper()
 	margin := p.Margin() + more
 	in := part.Grow(margin)
@@ -92,14 +92,16 @@ func (s *focalScene) eval(t *testing.T, p *Program, w, part block.Window, more i
 		src = append(src, o)
 	}
 	var dst [][]byte
-	for range p.Bands() {
-		dst = append(dst, ndarray.New(p.Type(), int(part.Pixels())).Data)
+	for _, o := range p.Outputs() {
+		for range o.Bands() {
+			dst = append(dst, ndarray.New(o.Type(), int(part.Pixels())).Data)
+		}
 	}
 	f := Frame{Place: Place{Col: part.Col, Row: part.Row, Columns: part.Width,
 		Transform: [6]float64{1000 + 32*float64(w.Col), 32, 0, 5000 - 32*float64(w.Row), 0, -32}},
 		Rows: part.Height, Margin: margin}
 	ev := p.NewEvaluator()
-	if err := ev.EvalWindow(f, src, dst, nil); err != nil {
+	if err := ev.EvalWindow(f, src, dst, counts...); err != nil {
 		t.Fatalf("%v: %v", p, err)
 	}
 	if ev.focal != nil {

@@ -19,7 +19,10 @@ type instr struct {
 type root struct {
 	value, mask int
 	reg         regKind
-	band        int
+	output      int // number of its output among those of the program
+	band        int // of its output
+	at          int // its number among the bands of all outputs
+	out         *output
 	nan         bool
 	direct      bool // computed in the output's memory
 	typ         typ
@@ -37,7 +40,7 @@ type builder struct {
 	fixed    []bool // the register is a constant, or memory of an input or output: never reused
 	free     [4][]int
 	refOf    []int       // index of a band among the program's refs
-	direct   map[int]int // output band of nodes that are computed in the output's memory
+	direct   map[int]int // band among those of all outputs of nodes that are computed in its memory
 	planeOf  []int       // plane of the result of a focal call
 }
 
@@ -134,9 +137,9 @@ func (b *builder) findDirect() {
 		r := &b.roots[-1-id]
 		n := b.nodes[r.value]
 		r.reg = n.reg
-		same := n.reg == reg32 && b.p.out.typ == ndarray.Float32 || n.reg == reg64 && b.p.out.typ == ndarray.Float64
-		if b.last[r.value] == at && same && !b.p.out.scaled && n.op != opConst && !b.isAlias(r.value) {
-			b.direct[r.value] = r.band
+		same := n.reg == reg32 && r.out.typ == ndarray.Float32 || n.reg == reg64 && r.out.typ == ndarray.Float64
+		if b.last[r.value] == at && same && !r.out.scaled && n.op != opConst && !b.isAlias(r.value) {
+			b.direct[r.value] = r.at
 			r.direct = true
 		}
 	}
@@ -171,9 +174,9 @@ func (b *builder) fresh(r regKind) int {
 // allocate gives the node a register.
 func (b *builder) allocate(id int) int {
 	r := b.nodes[id].reg
-	if band, ok := b.direct[id]; ok {
+	if at, ok := b.direct[id]; ok {
 		b.register[id], b.fixed[id] = b.fresh(r), true
-		b.p.outputs = append(b.p.outputs, binding{r, b.register[id], band})
+		b.p.bindings = append(b.p.bindings, binding{r, b.register[id], at})
 		return b.register[id]
 	}
 	if free := b.free[r]; len(free) > 0 && r != regMask {
@@ -293,7 +296,7 @@ func (b *builder) choose(in *instr, n *node, src regKind) []int {
 
 func (b *builder) emitStore(r *root) {
 	in := instr{op: opNone, root: r, args: []int{b.operand(r.value), b.register[r.mask]}}
-	if in.run = storeKernel(&b.p.out, r); r.plane {
+	if in.run = storeKernel(r.out, r); r.plane {
 		in.run = byClass(r.reg, storePlane[float32], storePlane[float64])
 	}
 	b.p.code = append(b.p.code, in)

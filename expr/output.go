@@ -17,8 +17,8 @@ type output struct {
 	scale, offset float64
 }
 
-// finish chooses type and nodata of the output and builds the program.
-func (c *compiler) finish(e *Expr, vs []val, opts *Options) (*Program, error) {
+// finish chooses type and nodata of the output.
+func (c *compiler) finish(e *Expr, vs []val, opts *Options) (*Output, error) {
 	t, err := c.unify(e.root.pos, vs...)
 	if err != nil {
 		return nil, c.fail(e.root.pos, "the expression is only nodata")
@@ -38,35 +38,49 @@ func (c *compiler) finish(e *Expr, vs []val, opts *Options) (*Program, error) {
 	for _, v := range vs {
 		invalid = invalid || v.mask != 0 || v.nan
 	}
-	b := &builder{graph: c.graph}
+	o := &Output{text: e.text, bands: len(vs), invalid: invalid, copied: make([]*Ref, len(vs)), usesPlace: c.placed,
+		usesGeodetic: c.geodetic}
 	for i, v := range vs {
 		mask := v.mask
 		if v.konst && v.nan {
 			mask = c.validMask(v)
 		}
-		b.roots = append(b.roots, root{value: c.as(v, t), mask: mask, band: i, nan: v.nan, typ: t})
+		o.roots = append(o.roots, root{value: c.as(v, t), mask: mask, band: i, nan: v.nan, typ: t})
 	}
 	if err := c.bounded(e.root.pos); err != nil {
 		return nil, err
 	}
-	calls := c.neededCalls(b)
-	refs := usedRefs(append(slices.Clone(calls.operands), b), len(c.refs))
 	if err := c.chooseOutput(&out, t, opts, selectionOf(vs...), invalid); err != nil {
 		return nil, err
 	}
-	p := &Program{text: e.text, out: out, bands: len(vs), invalid: invalid, copied: make([]*Ref, len(vs)),
-		placed: c.placed, geodetic: c.geodetic}
+	o.out = out
 	for i, v := range vs {
-		p.copied[i] = c.copied(v, &out)
+		o.copied[i] = c.copied(v, &out)
 	}
-	for _, r := range refs {
+	return o, nil
+}
+
+// build builds the program that computes the outputs.
+func (c *compiler) build(outs ...*Output) *Program {
+	p := &Program{Output: outs[0], outputs: outs}
+	b := &builder{graph: c.graph}
+	for i, o := range outs {
+		p.placed, p.geodetic = p.placed || o.usesPlace, p.geodetic || o.usesGeodetic
+		for _, r := range o.roots {
+			r.output, r.at, r.out = i, len(b.roots), &o.out
+			b.roots = append(b.roots, r)
+			p.sizes = append(p.sizes, o.out.typ.Size())
+		}
+	}
+	calls := c.neededCalls(b)
+	for _, r := range usedRefs(append(slices.Clone(calls.operands), b), len(c.refs)) {
 		p.refs = append(p.refs, c.refs[r])
 		p.bandOf = append(p.bandOf, c.bandOf[r])
 		p.refNames = append(p.refNames, c.refName(c.refs[r]))
 	}
 	c.planFocal(p, calls, b)
 	b.lower(p)
-	return p, nil
+	return p
 }
 
 // copied returns the band whose pixels the result holds unchanged, or nil.

@@ -7,16 +7,15 @@ import (
 	"leat/ndarray"
 )
 
-// Program is a compiled expression. It is immutable and safe for concurrent use.
+// Program is a compiled expression, or several that [CompileAll] has compiled together. It is
+// immutable and safe for concurrent use.
 type Program struct {
-	text     string
+	*Output  // the first
+	outputs  []*Output
+	sizes    []int // of the pixels of all outputs' bands, in bytes
 	refs     []Ref
 	refNames []string
 	bandOf   []Band
-	out      output
-	bands    int
-	invalid  bool
-	copied   []*Ref     // by output band
 	placed   bool       // uses coordinates
 	geodetic bool       // uses those of Place.Geodetic
 	focal    *focalPlan // nil without focal functions
@@ -25,7 +24,19 @@ type Program struct {
 	regs [4]int // number of registers of each kind
 	// constants are filled once per evaluator.
 	constants []constant
-	outputs   []binding
+	bindings  []binding
+}
+
+// Output describes the bands that an expression gives.
+type Output struct {
+	text    string
+	out     output
+	bands   int
+	invalid bool
+	copied  []*Ref // by band
+	roots   []root // by band
+	// The expression uses coordinates, and those of Place.Geodetic.
+	usesPlace, usesGeodetic bool
 }
 
 type constant struct {
@@ -34,58 +45,66 @@ type constant struct {
 	k    float64
 }
 
-// binding makes a register the memory of an output band.
+// binding makes a register the memory of a band among those of all outputs.
 type binding struct {
 	kind regKind
 	reg  int
-	band int
+	at   int
 }
+
+// Outputs returns the program's outputs, one for each expression.
+func (p *Program) Outputs() []*Output { return append([]*Output(nil), p.outputs...) }
 
 // Refs returns the bands that the program reads, each once, in the order of Eval's operands. It may
 // be empty.
 func (p *Program) Refs() []Ref { return append([]Ref(nil), p.refs...) }
 
-// Bands returns the number of output bands.
-func (p *Program) Bands() int { return p.bands }
+// Bands returns the number of bands.
+func (o *Output) Bands() int { return o.bands }
 
-// Type returns the type of all output bands.
-func (p *Program) Type() ndarray.DType { return p.out.typ }
+// Type returns the type of all bands.
+func (o *Output) Type() ndarray.DType { return o.out.typ }
 
 // Nodata returns the value of invalid pixels, of type Type, or nil if there is none.
-func (p *Program) Nodata() *ndarray.Scalar {
-	if p.out.nodata == nil {
+func (o *Output) Nodata() *ndarray.Scalar {
+	if o.out.nodata == nil {
 		return nil
 	}
-	s := *p.out.nodata
+	s := *o.out.nodata
 	return &s
 }
 
-// CopiedBand returns the input band whose pixels an output band, counted from 1, holds unchanged
-// and in the same type, and false if there is none.
-func (p *Program) CopiedBand(band int) (Ref, bool) {
-	if p.copied[band-1] == nil {
+// CopiedBand returns the input band whose pixels a band of the output, counted from 1, holds
+// unchanged and in the same type, and false if there is none.
+func (o *Output) CopiedBand(band int) (Ref, bool) {
+	if o.copied[band-1] == nil {
 		return Ref{}, false
 	}
-	return *p.copied[band-1], true
+	return *o.copied[band-1], true
 }
 
 // Geodetic reports whether the program uses lon, lat or pixel_area.
 func (p *Program) Geodetic() bool { return p.geodetic }
 
-// CanBeInvalid reports whether output pixels can be invalid.
-func (p *Program) CanBeInvalid() bool { return p.invalid }
+// CanBeInvalid reports whether pixels can be invalid.
+func (o *Output) CanBeInvalid() bool { return o.invalid }
 
 // String returns a description of the program for people: what it reads and what it computes.
 func (p *Program) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s -> %d x %v, nodata ", p.text, p.bands, p.out.typ)
-	if p.out.nodata == nil {
-		b.WriteString("none")
-	} else {
-		b.WriteString(p.out.nodata.String())
-	}
-	if p.out.scaled {
-		fmt.Fprintf(&b, ", stored as (value - %v) / %v", p.out.offset, p.out.scale)
+	for i, o := range p.outputs {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		fmt.Fprintf(&b, "%s -> %d x %v, nodata ", o.text, o.bands, o.out.typ)
+		if o.out.nodata == nil {
+			b.WriteString("none")
+		} else {
+			b.WriteString(o.out.nodata.String())
+		}
+		if o.out.scaled {
+			fmt.Fprintf(&b, ", stored as (value - %v) / %v", o.out.offset, o.out.scale)
+		}
 	}
 	for i, n := range p.refNames {
 		sep := ", "

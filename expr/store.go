@@ -32,7 +32,7 @@ func storeKernel(o *output, r *root) runner {
 
 // noNodata records the error of an invalid pixel in an output without nodata.
 func (ev *Evaluator) noNodata(in *instr, i int) {
-	ev.recordError(PixelError{Index: i, Band: in.root.band + 1,
+	ev.recordError(PixelError{Index: i, Output: in.root.output, Band: in.root.band + 1,
 		Msg: "the result is invalid and the output has no nodata value: declare one, or give a value with fill(a, number)"})
 }
 
@@ -46,11 +46,12 @@ func recordInvalid[T real](ev *Evaluator, in *instr, v []T, mask []byte) {
 	}
 }
 
-func (ev *Evaluator) collision(i int) {
-	if ev.counts.NodataCollision == 0 || ev.counts.FirstCollision > ev.base+i {
-		ev.counts.FirstCollision = ev.base + i
+func (ev *Evaluator) collision(in *instr, i int) {
+	c := ev.counts[in.root.output]
+	if c.NodataCollision == 0 || c.FirstCollision > ev.base+i {
+		c.FirstCollision = ev.base + i
 	}
-	ev.counts.NodataCollision++
+	c.NodataCollision++
 }
 
 // storeSame stores floats unchanged.
@@ -62,7 +63,7 @@ func storeSame[T real](o *output, r *root) runner {
 	}
 	direct := r.direct
 	return func(ev *Evaluator, in *instr, n int) {
-		d, mask, c := ndarray.Cast[T](ev.dst[in.root.band])[:n], ev.masks[in.args[1]], ev.counts
+		d, mask, c := ndarray.Cast[T](ev.dst[in.root.at])[:n], ev.masks[in.args[1]], ev.counts[in.root.output]
 		if !direct {
 			copy(d, vectors[T](ev)[in.args[0]])
 		}
@@ -92,7 +93,7 @@ func storeSame[T real](o *output, r *root) runner {
 		if equal > 0 {
 			for i, v := range d {
 				if ok[i] != 0 && v == nodata {
-					ev.collision(i)
+					ev.collision(in, i)
 				}
 			}
 		}
@@ -159,7 +160,7 @@ type writer[T ndarray.Real] struct {
 // store writes the results to d. convert returns the pixel of a value, and whether the value
 // exceeds the type.
 func (w *writer[T]) store(ev *Evaluator, in *instr, d []T, convert func(v float64) (T, bool)) {
-	o, v, mask, c := &ev.p.out, wideSource(ev, in, len(d)), ev.masks[in.args[1]], ev.counts
+	o, v, mask, c := in.root.out, wideSource(ev, in, len(d)), ev.masks[in.args[1]], ev.counts[in.root.output]
 	if o.scaled {
 		s := ev.wide()[:len(v)]
 		for i := range v {
@@ -190,7 +191,7 @@ func (w *writer[T]) store(ev *Evaluator, in *instr, d []T, convert func(v float6
 		}
 		d[i] = r
 		if w.has && (r == w.nodata || w.zero && uint16(r)<<1 == 0) {
-			ev.collision(i)
+			ev.collision(in, i)
 		}
 	}
 }
@@ -211,13 +212,13 @@ func storeInt[T integer](o *output, r *root) runner {
 	}
 	convert := saturate[T](o.typ)
 	return func(ev *Evaluator, in *instr, n int) {
-		w.store(ev, in, ndarray.Cast[T](ev.dst[in.root.band])[:n], convert)
+		w.store(ev, in, ndarray.Cast[T](ev.dst[in.root.at])[:n], convert)
 	}
 }
 
 // storeExact stores whole numbers that are known to fit the type.
 func storeExact[T integer, S real | byte](w *writer[T], ev *Evaluator, in *instr, v []S) {
-	d, mask, c := ndarray.Cast[T](ev.dst[in.root.band])[:len(v)], ev.masks[in.args[1]], ev.counts
+	d, mask, c := ndarray.Cast[T](ev.dst[in.root.at])[:len(v)], ev.masks[in.args[1]], ev.counts[in.root.output]
 	c.Pixels += int64(len(v))
 	for i, x := range v {
 		d[i] = T(int64(x))
@@ -233,7 +234,7 @@ func storeExact[T integer, S real | byte](w *writer[T], ev *Evaluator, in *instr
 	if w.has && contains(d, w.nodata) {
 		for i, x := range d {
 			if x == w.nodata && (mask == nil || mask[i] != 0) {
-				ev.collision(i)
+				ev.collision(in, i)
 			}
 		}
 	}
@@ -281,7 +282,7 @@ func storeFloat[T real](o *output) runner {
 		return f, math.IsInf(float64(f), 0) && !math.IsInf(v, 0)
 	}
 	return func(ev *Evaluator, in *instr, n int) {
-		w.store(ev, in, ndarray.Cast[T](ev.dst[in.root.band])[:n], convert)
+		w.store(ev, in, ndarray.Cast[T](ev.dst[in.root.at])[:n], convert)
 	}
 }
 
@@ -292,7 +293,7 @@ func storeFloat16(o *output) runner {
 		w.zero = w.nodata<<1 == 0
 	}
 	return func(ev *Evaluator, in *instr, n int) {
-		w.store(ev, in, ndarray.Cast[uint16](ev.dst[in.root.band])[:n], toFloat16)
+		w.store(ev, in, ndarray.Cast[uint16](ev.dst[in.root.at])[:n], toFloat16)
 	}
 }
 

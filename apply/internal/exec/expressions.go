@@ -14,15 +14,24 @@ import (
 
 // expressions compute a job's outputs from its inputs.
 type expressions struct {
-	programs       []*resolve.Program // by output
-	collisionFails bool               // a valid result that equals nodata is an error
+	programs       []*resolve.Program
+	collisionFails bool // a valid result that equals nodata is an error
 }
 
 // evaluators is the memory that one worker reuses.
 type evaluators struct {
-	evals    []*expr.Evaluator
+	evals    []*expr.Evaluator // by program
 	operands []expr.Operand
 	dst      [][]byte
+}
+
+// computed are the pixels of an output or a variable.
+type computed struct {
+	*expr.Output
+	label  string
+	number int // among the outputs or variables
+	pixels *ndarray.Array
+	counts expr.Counts
 }
 
 // compute is the function of a job with expressions.
@@ -32,19 +41,23 @@ func (x *expressions) compute(ctx context.Context, b *Block) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		out, counts, err := ev.eval(b, i, p)
+		outs, err := ev.eval(b, i, p)
 		if err != nil {
 			return err
 		}
-		b.extras[i].Counts = counts
-		if counts.NodataCollision > 0 {
-			at := b.pixelAt(counts.FirstCollision)
-			b.extras[i].Col, b.extras[i].Row = at.Col, at.Row
-			if x.collisionFails {
-				return collision(b, p, &counts)
+		for k := range outs {
+			out := &outs[k]
+			extra := &b.extras[out.number]
+			extra.Counts = out.counts
+			if out.counts.NodataCollision > 0 {
+				at := b.pixelAt(out.counts.FirstCollision)
+				extra.Col, extra.Row = at.Col, at.Row
+				if x.collisionFails {
+					return out.collision(b)
+				}
 			}
+			b.SetOut(out.number, out.pixels)
 		}
-		b.SetOut(i, out)
 	}
 	return nil
 }
@@ -57,23 +70,24 @@ func (x *expressions) computeVariables(ctx context.Context, b *Block) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		v, counts, err := ev.eval(b, i, p)
+		values, err := ev.eval(b, i, p)
 		if err != nil {
 			return err
 		}
-		if counts.NodataCollision > 0 {
-			return collision(b, p, &counts)
+		v := &values[0]
+		if v.counts.NodataCollision > 0 {
+			return v.collision(b)
 		}
-		b.variables[i] = variable{v, p.Nodata()}
+		b.variables[v.number] = variable{v.pixels, v.Nodata()}
 	}
 	return nil
 }
 
 // collision returns the error about a valid pixel that has the nodata value.
-func collision(b *Block, p *resolve.Program, counts *expr.Counts) error {
-	at := b.pixelAt(counts.FirstCollision)
+func (c *computed) collision(b *Block) error {
+	at := b.pixelAt(c.counts.FirstCollision)
 	return jobspec.Errorf("Controls.NodataCollision",
-		"%s: the valid pixel at column %d, row %d of the grid has the nodata value %v", p.Label, at.Col, at.Row, p.Nodata())
+		"%s: the valid pixel at column %d, row %d of the grid has the nodata value %v", c.label, at.Col, at.Row, c.Nodata())
 }
 
 // evaluators returns the evaluators of the worker that computes a block.
@@ -89,7 +103,7 @@ func (x *expressions) evaluators(b *Block) *evaluators {
 }
 
 // eval evaluates program i on a block, with the function's margin.
-func (ev *evaluators) eval(b *Block, i int, p *resolve.Program) (*ndarray.Array, expr.Counts, error) {
+func (ev *evaluators) eval(b *Block, i int, p *resolve.Program) ([]computed, error) {
 	ev.operands = ev.operands[:0]
 	for _, op := range p.Operands {
 		fd := &b.data.files[op.File]
@@ -99,25 +113,30 @@ func (ev *evaluators) eval(b *Block, i int, p *resolve.Program) (*ndarray.Array,
 		}
 		ev.operands = append(ev.operands, expr.Operand{Data: fd.array.At(op.Layer).Raw(), Mask: mask})
 	}
-	out := b.NewArray(p.Type(), p.Bands())
 	w := b.Window.Grow(b.Overlap())
 	frame := expr.Frame{Place: expr.Place{Col: w.Col, Row: w.Row, Columns: w.Width, Transform: b.Grid().Transform},
 		Rows: w.Height, Margin: b.margin() - b.Overlap()}
 	ev.dst = ev.dst[:0]
-	for band := range p.Bands() {
-		ev.dst = append(ev.dst, out.At(band).Raw())
+	outs := make([]computed, len(p.Members))
+	counts := make([]*expr.Counts, len(outs))
+	for k, o := range p.Outputs() {
+		outs[k] = computed{Output: o, label: p.Labels[k], number: p.Members[k], pixels: b.NewArray(o.Type(), o.Bands()),
+			counts: expr.Counts{FirstCollision: -1}}
+		counts[k] = &outs[k].counts
+		for band := range o.Bands() {
+			ev.dst = append(ev.dst, outs[k].pixels.At(band).Raw())
+		}
 	}
-	counts := expr.Counts{FirstCollision: -1}
 	err := place(p, b.Grid(), frame.Place, func(at expr.Place) error {
 		if frame.Place = at; frame.Margin == 0 && !p.Focal() {
-			return ev.evals[i].EvalAt(at, ev.operands, ev.dst, w.Width*w.Height, &counts)
+			return ev.evals[i].EvalAt(at, ev.operands, ev.dst, w.Width*w.Height, counts...)
 		}
-		return ev.evals[i].EvalWindow(frame, ev.operands, ev.dst, &counts)
+		return ev.evals[i].EvalWindow(frame, ev.operands, ev.dst, counts...)
 	})
 	if err != nil {
-		return nil, counts, locate(b, p, err)
+		return nil, locate(b, p, err)
 	}
-	return out, counts, nil
+	return outs, nil
 }
 
 // locate adds the pixel's position in the grid to an error about one pixel.
@@ -126,12 +145,15 @@ func locate(b *Block, p *resolve.Program, err error) error {
 	if !errors.As(err, &pe) {
 		return err
 	}
-	w := b.pixelAt(pe.Index)
-	what := pe.Input
-	if what == "" {
-		what = fmt.Sprintf("band %d", pe.Band)
+	at, label := b.pixelAt(pe.Index), p.Labels[pe.Output]+": "
+	what := fmt.Sprintf("band %d", pe.Band)
+	if pe.Input != "" {
+		what = pe.Input
+		if len(p.Labels) > 1 {
+			label = "" // any of them may use it
+		}
 	}
-	return fmt.Errorf("%s: %s at column %d, row %d of the grid: %s", p.Label, what, w.Col, w.Row, pe.Msg)
+	return fmt.Errorf("%s%s at column %d, row %d of the grid: %s", label, what, at.Col, at.Row, pe.Msg)
 }
 
 // pixelAt returns the pixel of the grid at index i of the files' arrays.

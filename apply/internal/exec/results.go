@@ -32,7 +32,7 @@ type Counts struct {
 func newResults(job *resolve.Job, merge func(int, any) error, tracker *Tracker) *results {
 	r := &results{tracker: tracker, merge: merge}
 	if job.Programs != nil {
-		r.counts = make([]Counts, len(job.Programs))
+		r.counts = make([]Counts, len(job.Outputs))
 	}
 	return r
 }

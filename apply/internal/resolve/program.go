@@ -15,10 +15,11 @@ import (
 	"leat/raster"
 )
 
-// Program is the compiled expression of an output or a variable.
+// Program is the compiled expression of an output or a variable, or those of several outputs.
 type Program struct {
 	*expr.Program
-	Label    string    // such as "output ndvi", for messages
+	Members  []int     // the indices of the outputs or the variable among those of the job
+	Labels   []string  // of these, such as "output ndvi", for messages
 	Operands []Operand // in the order of Refs
 	// Carried is the index of the file whose alpha band the output copies: its alpha band does not
 	// mask pixels here. It is -1 if there is none.
@@ -35,7 +36,8 @@ func compile(job *jobspec.Job, in *Inputs, grid raster.Grid, domain block.Window
 	described := describeInputs(job, in, grid.Window().Union(domain), nil)
 	var errs []error
 	links := linkExpressions(job, func(name string) bool { _, ok := described[name]; return ok })
-	for _, o := range outs {
+	var together joint
+	for i, o := range outs {
 		e := links.exprs[o.Name]
 		if e == nil {
 			if err := links.errs[o.Name]; err != nil {
@@ -66,26 +68,62 @@ func compile(job *jobspec.Job, in *Inputs, grid raster.Grid, domain block.Window
 		}
 		o.Type, o.Bands, o.Nodata = p.Type(), p.Bands(), p.Nodata()
 		o.Copied = make([]*raster.Band, p.Bands())
-		for i := range o.Copied {
-			if ref, ok := p.CopiedBand(i + 1); ok {
+		for k := range o.Copied {
+			if ref, ok := p.CopiedBand(k + 1); ok {
 				f := in.ByName[ref.Name][ref.File]
-				o.Copied[i] = &f.Info.Bands[f.Layers[ref.Band-1]-1]
+				o.Copied[k] = &f.Info.Bands[f.Layers[ref.Band-1]-1]
 				if f == carried && f.Layers[ref.Band-1] == f.Alpha {
-					o.Alpha = i + 1
+					o.Alpha = k + 1
 				}
 			}
 		}
-		programs = append(programs, newProgram("output "+o.Name, p, in, carried))
+		if carried != nil || len(outs) == 1 { // the inputs of the former are described in another way
+			programs = append(programs, newProgram(p, in, carried, []int{i}, "output "+o.Name))
+			continue
+		}
+		together.outs, together.exprs, together.opts = append(together.outs, i), append(together.exprs, e),
+			append(together.opts, opts)
 	}
 	if len(errs) > 0 {
 		return nil, nil, jobspec.JobErrors(errs...)
 	}
+	shared, err := together.compile(described, in, outs)
+	if err != nil {
+		return nil, nil, err
+	}
+	programs = append(programs, shared...)
 	return programs, keepUsed(programs, in), nil
 }
 
+// joint are expressions of outputs that are compiled once more, together, to do work that they
+// share once.
+type joint struct {
+	outs  []int // by expression: the index of the output
+	exprs []*expr.Expr
+	opts  []*expr.Options
+}
+
+func (j *joint) compile(described map[string]expr.Input, in *Inputs, outs []*output.Output) (list []*Program,
+	err error) {
+	compiled, members, err := expr.CompileAll(j.exprs, described, j.opts)
+	if err != nil {
+		return nil, err
+	}
+	for k, p := range compiled {
+		var numbers []int
+		var labels []string
+		for _, m := range members[k] {
+			numbers = append(numbers, j.outs[m])
+			labels = append(labels, "output "+outs[j.outs[m]].Name)
+		}
+		list = append(list, newProgram(p, in, nil, numbers, labels...))
+	}
+	return list, nil
+}
+
 // newProgram returns a program with its operands. carried may be nil.
-func newProgram(label string, p *expr.Program, in *Inputs, carried *File) *Program {
-	pr := &Program{Program: p, Label: label, Carried: slices.Index(in.Files, carried)}
+func newProgram(p *expr.Program, in *Inputs, carried *File, members []int, labels ...string) *Program {
+	pr := &Program{Program: p, Members: members, Labels: labels, Carried: slices.Index(in.Files, carried)}
 	for _, ref := range p.Refs() {
 		file := slices.Index(in.Files, in.ByName[ref.Name][ref.File])
 		pr.Operands = append(pr.Operands, Operand{file, ref.Band - 1})

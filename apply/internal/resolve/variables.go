@@ -48,7 +48,7 @@ func compileVariables(job *jobspec.Job, in *Inputs, grid raster.Grid, domain blo
 	_ *Inputs, err error) {
 	described := describeInputs(job, in, grid.Window().Union(domain), nil)
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(job.Variables)) {
+	for i, name := range slices.Sorted(maps.Keys(job.Variables)) {
 		p, err := compileVariable(job.Variables[name], job.Controls.Cutline, described,
 			&expr.Options{NoMask: job.Controls.NoMask, Tables: job.Tables, Width: grid.Width, Height: grid.Height,
 				Domain: domain, Margin: job.Controls.Margin, Ground: ground(grid, domain)})
@@ -59,7 +59,7 @@ func compileVariables(job *jobspec.Job, in *Inputs, grid raster.Grid, domain blo
 			errs = append(errs, fmt.Errorf("variable %s: %w", name, plain(err)))
 			continue
 		}
-		programs = append(programs, newProgram("variable "+name, p, in, nil))
+		programs = append(programs, newProgram(p, in, nil, []int{i}, "variable "+name))
 	}
 	if len(errs) > 0 {
 		return nil, nil, jobspec.JobErrors(errs...)
