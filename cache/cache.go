@@ -4,9 +4,11 @@ package cache
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,7 +28,8 @@ import (
 // are never held together with others. Among the file locks: fill, then write, then index page.
 type Cache struct {
 	h           header
-	fd          int // raw, since the garbage collector closes an unreachable os.File
+	sums        *crc32.Table // of its checksums
+	fd          int          // raw, since the garbage collector closes an unreachable os.File
 	path        string
 	readOnly    bool
 	verify      Verify
@@ -40,10 +43,10 @@ type Cache struct {
 	dir    int
 	hidden string
 
-	m        *mapping
-	tail     *atomic.Uint64
-	counters *[counters]atomic.Uint64
-	size     atomic.Int64 // last known size of the file
+	m      *mapping
+	tail   *atomic.Uint64
+	shared sharedWords
+	size   atomic.Int64 // last known size of the file
 
 	drainGate drainGate
 	verified  bitset // slots
@@ -64,7 +67,7 @@ type Cache struct {
 const (
 	lockIndex = 1 << 60   // + index page: allocating it
 	lockHold  = 1 << 61   // shared by all that have it open
-	lockWrite = 1<<61 + 1 // shared by running puts
+	lockWrite = 1<<61 + 1 // shared by running puts; exclusive: a put by plain stores, Preserve
 	lockOpen  = 1<<61 + 2 // exclusive: a process opens the file
 	lockFill  = 1 << 62   // + slot: filling it
 )
@@ -90,7 +93,7 @@ func open(fd int, path string, o Options, readOnly bool) (c *Cache, err error) {
 	}
 	_, sealed := parseSeal(page)
 	readOnly = readOnly || sealed // a sealed file does not change
-	c.h, c.readOnly = h, readOnly
+	c.h, c.sums, c.readOnly = h, table(h.version), readOnly
 	if c.m, err = mapFile(fd, h.n, readOnly); err != nil {
 		return c, err
 	}
@@ -101,11 +104,11 @@ func open(fd int, path string, o Options, readOnly bool) (c *Cache, err error) {
 	c.durable = max(o.Durability, h.durability)
 	c.tail = wordAt(c.m.head, tailAt)
 	if readOnly {
-		c.counters = new([counters]atomic.Uint64)
+		c.shared = sharedWords{new(counterWords), new(counterWords), new(atomic.Uint64)}
 		c.tail = new(atomic.Uint64)
 		c.tail.Store(le.Uint64(page[tailAt:]))
 	} else {
-		c.counters = countersOf(c.m.head)
+		c.shared = sharedWordsOf(c.m.head, h.version)
 	}
 	boot, _ := procfile.BootID() // zero if unknown
 	// Data not flushed before a reboot may be missing.
@@ -114,7 +117,12 @@ func open(fd int, path string, o Options, readOnly bool) (c *Cache, err error) {
 		c.verify = VerifyAlways
 	}
 	if !readOnly {
-		_, err = c.guard(func() error { c.raiseTail(size, lost); return c.lowerTail() })
+		_, err = c.guard(func() error {
+			if err := c.raiseTail(size, lost); err != nil {
+				return err
+			}
+			return c.lowerTail()
+		})
 	}
 	return c, err
 }
@@ -149,15 +157,24 @@ func (c *Cache) lowerTail() error {
 // raiseTail moves the tail to the end of the file if page 0 is older than the records: in a copy
 // made during puts and, if always is set, after a power loss. Failed puts leave only holes beyond
 // the tail.
-func (c *Cache) raiseTail(size int64, always bool) {
+func (c *Cache) raiseTail(size int64, always bool) error {
 	end := roundUp(min(size, maxOffset-align), align)
-	for {
-		w := c.tail.Load()
+	isLow := func(w uint64) bool {
 		tail := int64(w &^ frozen)
-		if tail >= end || !always && !c.hasData(tail, size) || c.tail.CompareAndSwap(w, w&frozen|uint64(end)) {
-			return
-		}
+		return tail < end && (always || c.hasData(tail, size))
 	}
+	if !isLow(c.tail.Load()) {
+		return nil
+	}
+	// Without the lock, because Preserve has it, the cache is frozen and its tail not used.
+	if ok, err := c.putting.begin(context.Background(), c); !ok || err != nil {
+		return err
+	}
+	defer c.putting.end(c)
+	for w := c.tail.Load(); isLow(w) && !c.tail.CompareAndSwap(w, w&frozen|uint64(end)); {
+		w = c.tail.Load()
+	}
+	return nil
 }
 
 // hasData reports whether a range of the file from a tail on holds anything but holes, apart from
@@ -207,7 +224,7 @@ func (c *Cache) enter(i int64) error {
 }
 
 // count adds to a counter shared by all processes.
-func (c *Cache) count(which int, n int64) { c.counters[which].Add(uint64(n)) }
+func (c *Cache) count(which int, n int64) { c.shared.atomic[which].Add(uint64(n)) }
 
 // N returns the number of slots.
 func (c *Cache) N() int64 { return c.h.n }
@@ -254,7 +271,7 @@ func (c *Cache) releaseFree() {
 		return
 	}
 	_, _ = c.guard(func() error {
-		if ok, err := c.putting.begin(c); !ok || err != nil {
+		if ok, err := c.putting.begin(context.Background(), c); !ok || err != nil {
 			return err
 		}
 		defer c.putting.end(c)

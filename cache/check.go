@@ -31,7 +31,7 @@ func (c *Cache) Each(ctx context.Context, f func(Entry) error) error {
 	return c.eachFilled(ctx, func(i, offset int64) error {
 		e := Entry{Slot: i, Offset: offset}
 		if faulted, _ := c.guard(func() error {
-			r, err := c.readHead(i, offset)
+			r, err := c.readHead(i, offset, false)
 			e.Length, e.Bad = r.length, err != nil
 			return nil
 		}); faulted {
@@ -156,7 +156,7 @@ func (c *Cache) examine(ctx context.Context, drop func(i, offset int64) error) (
 		done += r.space()
 		c.progress(done)
 		if drop == nil {
-			sum = sumSlot(sum, i, offset)
+			sum = sumSlot(sum, c.sums, i, offset)
 		}
 		if !sound {
 			return bad(i, offset)
@@ -186,7 +186,7 @@ func (c *Cache) examine(ctx context.Context, drop func(i, offset int64) error) (
 	if drop != nil {
 		slices.SortFunc(kept, func(a, b extent) int { return cmp.Compare(a.slot, b.slot) })
 		for _, e := range kept {
-			sum = sumSlot(sum, e.slot, e.from)
+			sum = sumSlot(sum, c.sums, e.slot, e.from)
 		}
 	}
 	slices.Sort(rep.FirstBad)
@@ -207,7 +207,7 @@ func (c *Cache) progress(bytes int64) {
 // verifyRecord verifies a record. An error is one of the disk or of ctx.
 func (c *Cache) verifyRecord(ctx context.Context, i, offset int64) (r record, ok bool, err error) {
 	faulted, err := c.guard(func() (err error) {
-		if r, err = c.readHead(i, offset); err == nil {
+		if r, err = c.readHead(i, offset, false); err == nil {
 			err = c.verifyData(ctx, r)
 		}
 		return err
@@ -239,7 +239,7 @@ func (c *Cache) verifyByReads(ctx context.Context, i, offset int64) (r record, e
 	if err != nil {
 		return record{}, err
 	}
-	r, ok := parseRecord(head[:], i, offset)
+	r, ok := parseRecord(head[:], i, offset, c.sums)
 	if n < recordHead || !ok {
 		return record{}, errBad
 	}

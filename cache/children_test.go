@@ -33,6 +33,10 @@ var children = map[string]proctest.Func{
 	"make":          makeOne,
 	"preserve":      preserveOne,
 	"make calls":    makeCalls,
+	"upgrade":       upgradeOne,
+	"plain once":    plainOnce,
+	"plain random":  plainRandom,
+	"plain all":     plainAll,
 }
 
 // setFaults has points fail in a child, and keeps the points at which it is to be killed.

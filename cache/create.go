@@ -60,7 +60,7 @@ func format(fd int, dir string, n int64, o *Options, flags uint32) error {
 	if err := checkHost(); err != nil {
 		return err
 	}
-	h := &header{flags: flags, n: n, maxBytes: o.MaxBytes, durability: o.Durability}
+	h := &header{version: version, flags: flags, n: n, maxBytes: o.MaxBytes, durability: o.Durability}
 	_, _ = rand.Read(h.uuid[:])                      // never fails
 	h.boot, _ = procfile.BootID()                    // zero if unknown
 	if limit := fdio.FileLimit(); h.base() > limit { // writing beyond it raises a signal

@@ -139,7 +139,7 @@ func handMade(t *testing.T, f func(file *os.File)) *Cache {
 func pointTo(t *testing.T, f *os.File, r record) {
 	t.Helper()
 	var head [recordHead]byte
-	r.encode(&head)
+	r.encode(&head, table(version))
 	must(t, ignore(f.WriteAt(head[:], r.offset)))
 	must(t, ignore(f.WriteAt(le.AppendUint64(nil, uint64(r.offset)), slotAt(r.slot))))
 }
@@ -223,9 +223,9 @@ func TestAddressSpaceLimitsMemory(t *testing.T) {
 func TestOverlappingRecords(t *testing.T) {
 	c := create(t, 10, nil)
 	inner := record{slot: 2, length: 5, offset: FileSize(10) + recordHead,
-		sum: crc32.Checksum([]byte("inner"), castagnoli)}
+		sum: crc32.Checksum([]byte("inner"), c.sums)}
 	var head [recordHead]byte
-	inner.encode(&head)
+	inner.encode(&head, c.sums)
 	put(t, c, 1, string(head[:])+"inner")
 	must(t, ignore(c.guard(func() error { return ignore(c.swapSlot(2, 0, inner.offset)) })))
 	if rep := check(t, c); rep.OK() || rep.Bad != 1 || rep.FilledSlots != 1 || rep.FirstBad[0] != 2 {

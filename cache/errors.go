@@ -20,6 +20,8 @@ var (
 	ErrFormat = errors.New("not a usable cache file")
 	// ErrMismatch is returned when an existing cache differs from the requested one.
 	ErrMismatch = errors.New("the existing cache differs")
+	// ErrCurrent is returned by Upgrade for a cache of the current version of the format.
+	ErrCurrent = errors.New("already of the current version")
 	// ErrRemote is returned for a directory on a file system where caches don't work.
 	ErrRemote = errors.New("not a local file system")
 	// ErrHandle is returned for a text that is not a handle.

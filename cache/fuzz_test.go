@@ -13,7 +13,7 @@ import (
 // is in it.
 func FuzzOpen(f *testing.F) {
 	for _, name := range []string{"good", "growing", "dead", "newer", "cut_index", "cut_data", "data_bit",
-		"slot_swapped", "slot_negative", "slot_odd"} {
+		"slot_swapped", "slot_negative", "slot_odd", "good_v1", "growing_v1", "data_bit_v1"} {
 		f.Add(ok(os.ReadFile("testdata/"+name+".cache"))(f), int64(20))
 	}
 	for _, name := range []string{"good", "killed", "overlap", "huge"} {

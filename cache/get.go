@@ -122,7 +122,7 @@ func (c *Cache) filled(i int64) (offset int64, ok bool, err error) {
 	if offset = c.loadSlot(i); offset == 0 {
 		return 0, false, nil
 	}
-	r, err := c.readHead(i, offset)
+	r, err := c.readHead(i, offset, c.isTrusted(i))
 	_, mapped := c.mapped(r)
 	switch {
 	case err != nil:
@@ -143,20 +143,26 @@ func (c *Cache) forget(i int64) {
 	c.verified.remove(i)
 }
 
+// isTrusted reports whether this process put or verified entry i and need not verify it again.
+func (c *Cache) isTrusted(i int64) bool { return c.verify == VerifyFirst && c.verified.has(i) }
+
 // readHead returns the header of the record at the offset of slot i, checked against the end of the
-// file.
-func (c *Cache) readHead(i, offset int64) (r record, err error) {
+// file. The checksum of a trusted header is not compared.
+func (c *Cache) readHead(i, offset int64, trusted bool) (r record, err error) {
 	if !c.isRecordOffset(offset) || !c.inFile(offset+recordHead) {
 		c.count(countBad, 1)
 		return record{}, errBad
 	}
-	var ok bool
+	ok, sums := false, c.sums
+	if trusted {
+		sums = nil
+	}
 	if offset+recordHead <= int64(len(c.m.data)) {
-		r, ok = parseRecord(c.m.data[offset:offset+recordHead], i, offset)
+		r, ok = parseRecord(c.m.data[offset:offset+recordHead], i, offset, sums)
 	} else {
 		var head [recordHead]byte
 		if n, err := fdio.ReadFull(c.fd, head[:], offset); n == recordHead && err == nil {
-			r, ok = parseRecord(head[:], i, offset)
+			r, ok = parseRecord(head[:], i, offset, sums)
 		}
 	}
 	if !ok || !c.inFile(r.end()) || r.length > math.MaxInt-recordHead {
@@ -173,7 +179,7 @@ func (c *Cache) isRecordOffset(offset int64) bool {
 
 // read returns the data of a record, verified as Options.Verify requires.
 func (c *Cache) read(i, offset int64) (b []byte, own bool, err error) {
-	r, err := c.readHead(i, offset)
+	r, err := c.readHead(i, offset, c.isTrusted(i))
 	if err != nil {
 		return nil, false, err
 	}
@@ -186,7 +192,7 @@ func (c *Cache) readAs(verify Verify, r record) (b []byte, own bool, err error) 
 		if verify == VerifyNever || verify == VerifyFirst && c.verified.has(r.slot) {
 			return b, false, nil
 		}
-		if err := c.compare(r, crc32.Checksum(b, castagnoli)); err != nil {
+		if err := c.compare(r, crc32.Checksum(b, c.sums)); err != nil {
 			return nil, false, err
 		}
 		return b, false, nil
@@ -206,7 +212,7 @@ func (c *Cache) readAs(verify Verify, r record) (b []byte, own bool, err error) 
 		c.count(countBad, 1)
 		return nil, false, errBad
 	}
-	if err := c.compare(r, crc32.Checksum(b, castagnoli)); err != nil {
+	if err := c.compare(r, crc32.Checksum(b, c.sums)); err != nil {
 		return nil, false, err
 	}
 	return b, true, nil
@@ -219,7 +225,7 @@ const largeRecord = 64 << 20
 // The error is errBad, one of the disk, or, without a mapping, that of ctx.
 func (c *Cache) verifyData(ctx context.Context, r record) error {
 	if b, ok := c.mapped(r); ok {
-		return c.compare(r, crc32.Checksum(b, castagnoli))
+		return c.compare(r, crc32.Checksum(b, c.sums))
 	}
 	sum, err := c.sumChunks(ctx, r)
 	if err != nil {
@@ -273,7 +279,7 @@ func (c *Cache) sumChunks(ctx context.Context, r record) (sum uint32, err error)
 		case n < len(part):
 			return 0, errBad
 		}
-		sum = crc32.Update(sum, castagnoli, part)
+		sum = crc32.Update(sum, c.sums, part)
 		at += int64(n)
 	}
 	return sum, nil

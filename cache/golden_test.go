@@ -71,7 +71,10 @@ func TestGoldenCaches(t *testing.T) {
 		dead  int64
 		index bool // the index differs from the sealed one
 	}{
-		"good.cache": {}, "dead.cache": {dead: 640},
+		"good.cache": {}, "dead.cache": {dead: 640}, "good_v1.cache": {}, "dead_v1.cache": {dead: 640},
+		"data_bit_v1.cache":   {lost: []int64{7}, bad: 1},
+		"record_bit_v1.cache": {lost: []int64{7}, bad: 1},
+		"slot_lost_v1.cache":  {lost: []int64{7}, index: true},
 		"cut_data.cache":      {lost: []int64{0, 1, 7, 19}, bad: 4},
 		"data_bit.cache":      {lost: []int64{7}, bad: 1},
 		"record_bit.cache":    {lost: []int64{7}, bad: 1},
@@ -115,7 +118,7 @@ func TestGoldenCaches(t *testing.T) {
 
 func TestOpenInvalidFiles(t *testing.T) {
 	for name, why := range map[string]string{
-		"newer.cache": "newer leat", "newer_magic.cache": "newer leat", "older.cache": "older leat",
+		"newer.cache": "newer leat", "newer_magic.cache": "newer leat", "older.cache": "version 0, want 1 to 2",
 		"foreign.cache":  "another kind of file",
 		"cut_page.cache": "cut off", "cut_index.cache": "cut off", "page_bit.cache": "damaged",
 		"growing.cache": "not preserved", "good.pfio": "another kind",
@@ -142,17 +145,27 @@ func TestOpenInvalidFiles(t *testing.T) {
 }
 
 func TestGoldenCacheGrows(t *testing.T) {
-	path := copied(t, "growing.cache")
-	c := ok(Open(path, 20, nil))(t)
-	wantGolden(t, c)
-	put(t, c, 2, "new")
-	must(t, c.Close())
-	c = ok(Open(path, 20, nil))(t)
-	defer c.Close()
-	wantEntry(t, c, 2, "new")
-	wantEntry(t, c, 7, golden[7])
-	if rep := check(t, c); !rep.OK() || rep.FilledSlots != 5 || rep.DeadBytes != 0 {
-		t.Errorf("%+v", rep)
+	for name, version := range map[string]int{"growing.cache": 2, "growing_v1.cache": 1} {
+		t.Run(name, func(t *testing.T) {
+			path := copied(t, name)
+			c := ok(Open(path, 20, nil))(t)
+			wantGolden(t, c)
+			put(t, c, 2, "new")
+			if s := stats(t, c); s.Stored != 5 || s.DeadBytes != 0 {
+				t.Errorf("%+v", s)
+			}
+			must(t, c.Close())
+			c = ok(Open(path, 20, nil))(t)
+			defer c.Close()
+			wantEntry(t, c, 2, "new")
+			wantEntry(t, c, 7, golden[7])
+			if rep := check(t, c); !rep.OK() || rep.FilledSlots != 5 || rep.DeadBytes != 0 {
+				t.Errorf("%+v", rep)
+			}
+			if info := ok(Inspect(path))(t); info.Version != version || info.Entries != 5 {
+				t.Errorf("%+v", info)
+			}
+		})
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 // Info describes a cache file without opening it as a cache.
 type Info struct {
 	Path      string
+	Version   int // of the format: 1, or 2 of new files
 	UUID      string
 	Slots     int64
 	Entries   int64 // entries put; those contained if Preserved
@@ -81,8 +82,9 @@ func inspect(dir int, name string, follow bool) (info Info, err error) {
 	}
 	w := le.Uint64(page[tailAt:])
 	s, sealed := parseSeal(page)
+	words := sharedWordsOf(page, h.version)
 	info = Info{
-		UUID: fmt.Sprintf("%x", h.uuid), Slots: h.n, Entries: int64(countersOf(page)[countStored].Load()),
+		Version: int(h.version), UUID: fmt.Sprintf("%x", h.uuid), Slots: h.n, Entries: words.counter(countStored),
 		Bytes: int64(w &^ frozen), DiskBytes: st.Blocks * 512, MaxBytes: h.maxBytes, Frozen: w&frozen != 0,
 		Preserved: sealed,
 		Nameless:  h.flags&flagNameless != 0, Leftover: isNamelessName(name) || isTempName(name),

@@ -409,8 +409,8 @@ func (m *model) inspect(r *rapid.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		want := Info{Path: path, UUID: f.uuid, Slots: m.n, Entries: int64(len(m.entries)), Bytes: m.end,
-			MaxBytes: m.max, Frozen: m.frozen, Preserved: f.sealed,
+		want := Info{Path: path, Version: version, UUID: f.uuid, Slots: m.n, Entries: int64(len(m.entries)),
+			Bytes: m.end, MaxBytes: m.max, Frozen: m.frozen, Preserved: f.sealed,
 			Held: m.holder(f) != nil, Nameless: m.path == ""}
 		got.DiskBytes, got.Modified, got.Durable = 0, time.Time{}, 0
 		if d := cmp.Diff(want, got); d != "" {

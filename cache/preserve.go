@@ -137,7 +137,7 @@ func (c *Cache) sealFile(ctx context.Context) (dropped int64, err error) {
 			return dropped, err
 		}
 		fault.Point("cache.sealing")
-		if err := writeFull(c.fd, s.encode(), sealAt); err != nil {
+		if err := writeFull(c.fd, s.encode(c.sums), sealAt); err != nil {
 			return dropped, fmt.Errorf("sealing %s: %w", c.name(), err)
 		}
 	}

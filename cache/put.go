@@ -3,6 +3,7 @@
 package cache
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -95,8 +96,8 @@ func (c *Cache) put(i int64, p payload, freezes bool, o *PutResult) error {
 	case c.frozen():
 		return refuse(Frozen, countFrozen)
 	}
-	r := record{slot: i, length: p.length, sum: crc32.Checksum(p.data, castagnoli)}
-	if ok, err := c.putting.begin(c); err != nil {
+	r := record{slot: i, length: p.length, sum: crc32.Checksum(p.data, c.sums)}
+	if ok, err := c.putting.begin(context.Background(), c); err != nil {
 		return err
 	} else if !ok {
 		return refuse(Frozen, countFrozen)
@@ -199,7 +200,7 @@ func (c *Cache) publish(r *record, old int64) (faulted, ok bool, err error) {
 // write writes a record at its reserved offset.
 func (c *Cache) write(r *record, data []byte) error {
 	var head [recordHead]byte
-	r.encode(&head)
+	r.encode(&head, c.sums)
 	a, b, at := head[:], data, r.offset
 	for len(a)+len(b) > 0 {
 		if err := fault.Error("cache.write"); err != nil {
@@ -244,11 +245,11 @@ func (c *Cache) writeFrom(r *record, from io.ReaderAt) error {
 			return err
 		}
 		fault.Point("cache.wrote")
-		r.sum = crc32.Update(r.sum, castagnoli, part)
+		r.sum = crc32.Update(r.sum, c.sums, part)
 		at += int64(len(part))
 	}
 	var head [recordHead]byte
-	r.encode(&head)
+	r.encode(&head, c.sums)
 	return writeFull(c.fd, head[:], r.offset)
 }
 

@@ -77,28 +77,62 @@ type putting struct {
 	alone bool // a goroutine holds it exclusively: see exclude
 }
 
-// begin starts a put. It reports false if the cache is frozen.
-func (p *putting) begin(c *Cache) (bool, error) {
+const (
+	// putPatience is how long a put waits for those that want the write lock exclusively. They may
+	// themselves wait for a long put.
+	putPatience = 50 * time.Millisecond
+	// maxExclusiveWait is how far in the future an exclusive wait may end.
+	maxExclusiveWait = 20 * time.Millisecond
+)
+
+// begin starts a put, or another change of the tail. It waits until ctx ends for a process that has
+// the write lock exclusively. It reports false if the cache is frozen and Preserve has the lock.
+func (p *putting) begin(ctx context.Context, c *Cache) (bool, error) {
+	done, ok, err := p.tryBegin(c, true)
+	if done {
+		return ok, err
+	}
+	begun := time.Now()
+	for pause := (&backoff.Backoff{Next: 20 * time.Microsecond, Max: time.Millisecond}); ; {
+		if _, err := pause.Wait(ctx); err != nil {
+			return false, err
+		}
+		if done, ok, err := p.tryBegin(c, time.Since(begun) < putPatience); done {
+			return ok, err
+		}
+	}
+}
+
+// tryBegin reports whether begin is done, and what it returns. If yields is set, it does not begin
+// before processes that wait for the lock exclusively.
+func (p *putting) tryBegin(c *Cache, yields bool) (done, ok bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.alone {
-		return false, nil // frozen already
-	}
-	for pause := shortPause(); p.n == 0; pause.Sleep() {
-		ok, err := lock(c.fd, lockWrite, shared)
-		if err != nil {
-			return false, fmt.Errorf("locking %s: %w", c.name(), err)
-		}
-		if ok {
-			break
-		}
-		// An exclusive holder has frozen the cache before.
-		if c.frozen() {
-			return false, nil
+	switch {
+	case p.alone:
+		return true, false, nil // frozen already
+	case yields && c.isExclusiveWait():
+		return c.frozen(), false, nil
+	case p.n == 0:
+		if ok, err := lock(c.fd, lockWrite, shared); err != nil {
+			return true, false, fmt.Errorf("locking %s: %w", c.name(), err)
+		} else if !ok {
+			return c.frozen(), false, nil
 		}
 	}
 	p.n++
-	return true, nil
+	return true, true, nil
+}
+
+// isExclusiveWait reports whether a process that writes by plain stores waits for the write lock.
+// Shared holders overlap, so that it might wait for ever.
+func (c *Cache) isExclusiveWait() bool {
+	w := c.shared.wait.Load()
+	if w == 0 {
+		return false
+	}
+	left := int64(w) - monotonic()
+	return left > 0 && left <= int64(maxExclusiveWait)
 }
 
 func (p *putting) end(c *Cache) {
@@ -157,7 +191,8 @@ func longPause() *backoff.Backoff {
 // Freeze makes the cache refuse all further entries, for all processes and for good. When it
 // returns nil no Put is running any more, and the entries are final. Until ctx ends it waits for
 // running puts, even of a stopped process; the error is then the cause of ctx, and the cache is
-// frozen all the same. If ctx has ended before the call, nothing is frozen.
+// frozen all the same, unless a put by plain stores was running all the time. If ctx has ended
+// before the call, nothing is frozen.
 func (c *Cache) Freeze(ctx context.Context) error {
 	if !c.drainGate.enter(0) {
 		return ErrClosed
@@ -175,9 +210,19 @@ func (c *Cache) Freeze(ctx context.Context) error {
 
 // freeze freezes the cache and excludes writers until release.
 func (c *Cache) freeze(ctx context.Context) (release func(), err error) {
-	faulted, _ := c.guard(func() error { c.tail.Or(frozen); return nil })
+	faulted, err := c.guard(func() error {
+		if ok, err := c.putting.begin(ctx, c); !ok || err != nil {
+			return err
+		}
+		defer c.putting.end(c)
+		c.tail.Or(frozen)
+		return nil
+	})
 	if faulted {
 		return nil, fmt.Errorf("the first page of %s can't be read", c.name())
+	}
+	if err != nil {
+		return nil, err
 	}
 	fault.Point("cache.frozen")
 	return c.putting.exclude(ctx, c)

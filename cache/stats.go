@@ -34,7 +34,7 @@ func (c *Cache) Stats() (Stats, error) {
 	defer c.drainGate.leave(0)
 	s := Stats{Slots: c.h.n, MaxBytes: c.h.maxBytes}
 	_, err := c.guard(func() error {
-		at := func(which int) int64 { return int64(c.counters[which].Load()) }
+		at := c.shared.counter
 		live := at(countStoredBytes)
 		w := c.tail.Load()
 		s.Bytes, s.Frozen = int64(w&^frozen), w&frozen != 0

@@ -42,6 +42,16 @@ func dataRange(fd int, at int64) (from, to int64, err error) {
 	return from, to, err
 }
 
+// monotonic returns the time of CLOCK_MONOTONIC in nanoseconds, which is the same in all processes,
+// or 0.
+func monotonic() int64 {
+	var ts unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) != nil {
+		return 0
+	}
+	return ts.Nano()
+}
+
 // flush flushes a file's data, including those of mappings, to the disk.
 func flush(fd int) error { return unix.Fdatasync(fd) }
 

@@ -194,7 +194,7 @@ func hold(fd int) error {
 		case ok:
 			return nil
 		case pause.Next > 500*time.Millisecond:
-			return errors.New("another process is removing it")
+			return errors.New("another process is removing or upgrading it")
 		}
 	}
 }

@@ -5,6 +5,7 @@ Every byte is determined: running it again gives the same files (CPython 3.8 or 
 import os
 import struct
 import sys
+import zlib
 
 TABLE = []
 for k in range(256):
@@ -29,34 +30,38 @@ N = 20
 UUID = bytes(range(16))
 
 
-def cache(n=N, entries=ENTRIES, version=1, frozen=True, sealed=True, dead=0, boot=bytes(16), flags=0):
+def cache(n=N, entries=ENTRIES, version=2, frozen=True, sealed=True, dead=0, boot=bytes(16), flags=0):
+    crc = crc32c if version == 1 else zlib.crc32
     base = up(4096 + 8 * n)
     page = bytearray(4096)
     page[0:8] = b"LEATCCH1"
     struct.pack_into("<IIQQQI", page, 8, version, flags, n, base, 0, 0)
     page[48:64] = UUID
     page[64:80] = boot
-    struct.pack_into("<I", page, 124, crc32c(page[:124]))
+    struct.pack_into("<I", page, 124, crc(page[:124]))
     index, records, tail, end, room = [0] * n, b"", base + dead, base, 0
     records += bytes(dead)
     for slot, data in entries:
         head = bytearray(64)
         head[0:8] = b"LEATREC1"
-        struct.pack_into("<QQQI", head, 8, slot, len(data), tail, crc32c(data))
-        struct.pack_into("<I", head, 60, crc32c(head[:60]))
+        struct.pack_into("<QQQI", head, 8, slot, len(data), tail, crc(data))
+        struct.pack_into("<I", head, 60, crc(head[:60]))
         index[slot] = tail
         records += bytes(up(len(records)) - len(records)) + bytes(head) + data
         end = tail + 64 + len(data)
         room += up(64 + len(data))
         tail = up(end)
     struct.pack_into("<Q", page, 128, tail | (1 << 63 if frozen else 0))
-    struct.pack_into("<QQ", page, 192, len(entries), room)
+    # In version 2, one of the entries counts as put by plain stores.
+    plain = up(64 + len(entries[0][1])) if version > 1 and entries else 0
+    struct.pack_into("<QQ", page, 192, len(entries) - (plain > 0), room - plain)
+    struct.pack_into("<QQ", page, 448, int(plain > 0), plain)
     if sealed:
         text = b"".join(struct.pack("<QQ", i, o) for i, o in enumerate(index) if o)
         seal = bytearray(64)
         seal[0:8] = b"PRESERVE"
-        struct.pack_into("<QQI", seal, 8, len(entries), tail, crc32c(text))
-        struct.pack_into("<I", seal, 60, crc32c(seal[:60]))
+        struct.pack_into("<QQI", seal, 8, len(entries), tail, crc(text))
+        struct.pack_into("<I", seal, 60, crc(seal[:60]))
         page[320:384] = seal
     body = bytes(page) + struct.pack("<%dQ" % n, *index)
     return bytearray(body + bytes(base - len(body)) + records)
@@ -86,7 +91,7 @@ FILES = {
     "dead.cache": cache(dead=640),
     "growing.cache": cache(frozen=False, sealed=False),
     "empty.cache": cache(entries=[]),
-    "newer.cache": cache(version=2),
+    "newer.cache": cache(version=3),
     "newer_magic.cache": damaged(0, b"LEATCCH2"),
     "older.cache": cache(version=0),
     "foreign.cache": bytearray(b"not a cache at all\n" * 400),
@@ -101,6 +106,13 @@ FILES = {
     "slot_negative.cache": damaged(SLOT(7), struct.pack("<Q", (1 << 64) - 64)),
     "slot_odd.cache": damaged(SLOT(7), struct.pack("<Q", BASE + 1)),
     "slot_lost.cache": damaged(SLOT(7), bytes(8)),
+    # caches of version 1
+    "good_v1.cache": cache(version=1),
+    "dead_v1.cache": cache(version=1, dead=640),
+    "growing_v1.cache": cache(version=1, frozen=False, sealed=False),
+    "data_bit_v1.cache": damaged(BASE + 64 + 700, b"\xff", version=1),
+    "record_bit_v1.cache": damaged(BASE + 16, b"\xff", version=1),
+    "slot_lost_v1.cache": damaged(SLOT(7), bytes(8), version=1),
     # pfio's
     "good.pfio": good,
     "empty.pfio": pfio(N, []),

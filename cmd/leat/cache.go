@@ -54,7 +54,8 @@ mistake in the command line.`,
 	c.AddCommand(
 		cacheCreateCommand(), cacheStatCommand(), cacheListCommand(), cacheGetCommand(), cachePutCommand(),
 		cacheCheckCommand(),
-		cachePreserveCommand(), cacheImportCommand(), cacheExportCommand(), cacheCollectCommand(),
+		cachePreserveCommand(), cacheUpgradeCommand(), cacheImportCommand(),
+		cacheExportCommand(), cacheCollectCommand(),
 	)
 	return c
 }

@@ -32,6 +32,7 @@ writing at that moment counts as dead.`,
 // checkDoc is what check found, in --json.
 type checkDoc struct {
 	Path         string  `json:"path"`
+	Version      int     `json:"format_version"`
 	OK           bool    `json:"ok"`
 	Slots        int64   `json:"slots"`
 	Entries      int64   `json:"entries"`       // whole ones
@@ -64,8 +65,8 @@ func checkCache(cmd *cobra.Command, path string, f *cacheFlags) error {
 	if err != nil {
 		return err
 	}
-	d := &checkDoc{path, r.OK(), r.Slots, r.FilledSlots, r.Empty, r.Bad, append([]int64{}, r.FirstBad...), r.Bytes,
-		r.LiveBytes, r.DeadBytes, r.Preserved, r.SealBroken}
+	d := &checkDoc{path, info.Version, r.OK(), r.Slots, r.FilledSlots, r.Empty, r.Bad,
+		append([]int64{}, r.FirstBad...), r.Bytes, r.LiveBytes, r.DeadBytes, r.Preserved, r.SealBroken}
 	if f.json {
 		err = writeJSON(cmd.OutOrStdout(), d)
 	} else {
@@ -80,6 +81,7 @@ func (d *checkDoc) text(w io.Writer) error {
 		fmt.Fprintf(t, "  %s\t%s\n", label, fmt.Sprintf(format, args...))
 	}
 	fmt.Fprintln(t, terminal.Name(d.Path))
+	line("version", "%d", d.Version)
 	line("slots", "%d", d.Slots)
 	line("filled", "%d, %s of data", d.Entries, units.FormatSize(d.DataBytes))
 	line("empty", "%d", d.Empty)

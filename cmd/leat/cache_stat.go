@@ -42,6 +42,7 @@ what all processes counted since it was made: entries stored, puts refused and w
 // cacheDoc is a cache file in --json.
 type cacheDoc struct {
 	Path       string         `json:"path"`
+	Version    int            `json:"format_version"`
 	UUID       string         `json:"uuid"`
 	Slots      int64          `json:"slots"`
 	Entries    int64          `json:"entries"` // that were put; of a preserved one, that it has
@@ -83,7 +84,8 @@ type writtenDoc struct {
 
 func newCacheDoc(i cache.Info) *cacheDoc {
 	d := &cacheDoc{
-		Path: i.Path, UUID: i.UUID, Slots: i.Slots, Entries: i.Entries, Bytes: i.Bytes, DiskBytes: i.DiskBytes,
+		Path: i.Path, Version: i.Version, UUID: i.UUID,
+		Slots: i.Slots, Entries: i.Entries, Bytes: i.Bytes, DiskBytes: i.DiskBytes,
 		Frozen: i.Frozen, Preserved: i.Preserved,
 		Held: i.Held, Leftover: i.Leftover, Durability: durabilityText(i.Durable), Modified: i.Modified.UTC(),
 	}
@@ -147,6 +149,7 @@ func (d *cacheDoc) text(w io.Writer) error {
 	}
 	line("durability", "%s", d.Durability)
 	line("modified", "%s", d.Modified.Local().Format("2006-01-02 15:04:05"))
+	line("version", "%d", d.Version)
 	line("uuid", "%s", d.UUID)
 	if k := d.Counters; k != nil {
 		line("puts", "%d stored, refused: %d filled, %d lost, %d frozen, %d full, %d without disk space", k.Stored,

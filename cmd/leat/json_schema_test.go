@@ -54,7 +54,7 @@ var jsonDocs = []struct {
 	{"cache_entry", "leat cache ls", entryDoc{}, [2]string{}},
 	{"cache_data", "leat cache get", entryDataDoc{}, [2]string{}},
 	{"cache_put", "leat cache put", putDoc{}, [2]string{}},
-	{"cache_written", "leat cache export, leat cache import, leat cache preserve", writtenDoc{}, [2]string{}},
+	{"cache_written", "leat cache export, leat cache import, leat cache preserve, leat cache upgrade", writtenDoc{}, [2]string{}},
 	{"removed", "leat cache gc, leat jobs gc", removedDoc{}, [2]string{"event", "removed"}},
 	{"leftover", "leat cache gc --dry-run, leat jobs gc --dry-run", leftoverDoc{}, [2]string{"event", "leftover"}},
 	{"namespace", "leat jobs ls, leat jobs show", jobDoc{}, [2]string{"kind", "namespace"}},

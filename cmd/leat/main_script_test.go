@@ -62,6 +62,10 @@ func TestScripts(t *testing.T) {
 	t.Parallel()
 	shared := sharedDir()
 	python := pythonWith("rasterio")
+	caches, err := filepath.Abs("../../cache/testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireUniqueNames:  true,
@@ -69,6 +73,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("SHARED", shared)
 			e.Setenv("PYTHON", python)
+			e.Setenv("CACHES", caches)
 			e.Setenv("BIN", filepath.SplitList(e.Getenv("PATH"))[0]) // where leat alone is
 			return nil
 		},

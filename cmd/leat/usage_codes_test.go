@@ -84,7 +84,7 @@ var usageMistakes = []string{
 	// leat cache
 	"cache nosuch", "cache create", "cache create c.cache", "cache create c.cache x", "cache create c.cache 3 --max-bytes x",
 	"cache create c.cache 3 --durability some", "cache put c.cache", "cache put c.cache x", "cache put c.cache -1",
-	"cache get c.cache", "cache get c.cache x", "cache ls a b", "cache stat", "cache check", "cache preserve", "cache export c.cache",
+	"cache get c.cache", "cache get c.cache x", "cache ls a b", "cache stat", "cache check", "cache preserve", "cache upgrade", "cache export c.cache",
 	"cache import c.pfio", "cache import c.pfio x c.cache",
 	// leat jobs
 	"jobs nosuch", "jobs ls more", "jobs show", "jobs show a b", "jobs gc more", "jobs ls --nosuch",
