@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +22,7 @@ type applyFlags struct {
 	runFlags
 	remote workerFlags
 	showFlags
+	program programFlags
 }
 
 func applyCommand() *cobra.Command {
@@ -89,9 +89,11 @@ signal, after it has cleaned up.`,
 			if len(args) == 0 && cmd.Flags().NFlag() == 0 {
 				briefHelp(cmd.ErrOrStderr(), cmd)
 			}
-			return runApply(cmd, f)
+			return f.program.run(cmd, func() error { return runApply(cmd, f) })
 		},
 	}
+	// Not that of the root alone: a job sets options before the configuration does.
+	c.PersistentPreRunE = func(cmd *cobra.Command, args []string) error { return f.program.prepare(cmd, args) }
 	f.AddFlags(c.Flags())
 	completeJobOptions(c)
 	c.AddCommand(discardCommand())
@@ -110,6 +112,8 @@ func (f *applyFlags) AddFlags(fl *pflag.FlagSet) {
 	f.runFlags.AddFlags(fl)
 	f.remote.AddFlags(fl)
 	f.showFlags.AddFlags(fl)
+	f.program.AddFlags(fl)
+	f.jobLists = f.program.lists
 }
 
 // asUsage makes each error in a tree of joined ones a mistake in the command line, unless it is
@@ -132,7 +136,7 @@ func asUsage(err error) error {
 
 // runApply turns the options into a job and runs it.
 func runApply(cmd *cobra.Command, f *applyFlags) error {
-	in := f.stores.stores(slog.New(&peopleHandler{w: cmd.ErrOrStderr()}))
+	in := f.stores.stores(f.program.logger(cmd.ErrOrStderr(), nil))
 	err := f.run(cmd, in)
 	if cerr := in.Close(); err == nil && cerr != nil {
 		err = afterOutputs{cerr}
@@ -148,6 +152,9 @@ func (f *applyFlags) run(cmd *cobra.Command, in *stores.Stores) error {
 		return errors.Join(err, apply.Check(cmd.Context(), *job, partial))
 	}
 	if f.plan {
+		if f.program.events != nil {
+			return f.program.sendPlan(cmd.Context(), *job)
+		}
 		return showPlan(cmd.Context(), cmd.OutOrStdout(), *job, f.json)
 	}
 	items, err := f.prepareItems(cmd.Context(), in, job)

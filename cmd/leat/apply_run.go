@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -28,6 +26,8 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.J
 	job.Timings = rec
 	w, mode := people, chooseProgress(os.Stderr)
 	switch {
+	case f.program.events != nil:
+		w, mode = f.program.events, progressJSON
 	case f.json:
 		w, mode = cmd.OutOrStdout(), progressJSON
 	case f.quiet:
@@ -37,7 +37,7 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.J
 	above := bar.above(people)
 	again := bar.again
 	f.stores.retried.Store(&again)
-	job.Logger = slog.New(&peopleHandler{w: above})
+	job.Logger = f.program.logger(above, nil)
 	var shown *shownRun
 	if f.serveAt != "" {
 		var err error
@@ -45,7 +45,8 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.J
 			return err
 		}
 	}
-	res, err := runJob(ctx, job, above, rec, bar, shown)
+	warn := func(m message) { f.program.warn(above, []message{m}) }
+	res, err := runJob(ctx, job, warn, rec, bar, shown)
 	if shown != nil {
 		shown.end(err)
 	}
@@ -56,7 +57,7 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.J
 		}
 	}
 	if err != nil {
-		if f.json {
+		if f.json && f.program.events == nil {
 			// The error itself goes to people whether or not this can be written.
 			writeJSON(cmd.OutOrStdout(), newErrorEvent(err))
 		}
@@ -65,6 +66,12 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.J
 	warnings := noteMessages("", res.Plan.Warnings)
 	for _, o := range res.Outputs {
 		warnings = append(warnings, noteMessages(terminal.Name(o.Path)+": ", o.Warnings)...)
+	}
+	if f.program.events != nil {
+		if err := writeJSON(f.program.events, newDoneEvent(res, items)); err != nil {
+			return afterOutputs{err}
+		}
+		return nil
 	}
 	printMessages(people, warningPrefix, warnings)
 	switch {
@@ -79,7 +86,7 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.J
 }
 
 // runJob runs the job and shows its progress.
-func runJob(ctx context.Context, job *apply.Job, people io.Writer, rec *timing.Recorder, bar *progress,
+func runJob(ctx context.Context, job *apply.Job, warn func(message), rec *timing.Recorder, bar *progress,
 	shown *shownRun) (*apply.Result, error) {
 	r, err := apply.Start(ctx, *job)
 	if err != nil {
@@ -88,7 +95,7 @@ func runJob(ctx context.Context, job *apply.Job, people io.Writer, rec *timing.R
 	plan := r.Status().Plan
 	limitHeap(plan)
 	if plan.Replaced != nil {
-		printMessages(people, warningPrefix, []message{replacedMessage(plan.Replaced)})
+		warn(replacedMessage(plan.Replaced))
 	}
 	if shown != nil {
 		shown.watch(r)

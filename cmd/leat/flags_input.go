@@ -20,7 +20,8 @@ type inputFlags struct {
 	bandLists, inputNodata, inputScales []string // NAME=VALUE,...
 	timeTexts                           []string // [NAME=]TIMES
 	noMask, unscale                     bool
-	group                               string // of STAC items
+	group                               string          // of STAC items
+	jobLists                            map[string]bool // inputs that are lists even of one file
 
 	// What Finalize reads.
 	files  []namedFile
@@ -128,7 +129,7 @@ func (f *inputFlags) addInput(ctx context.Context, job *apply.Job, in *stores.St
 		return err
 	}
 	input, again := job.Inputs[file.name]
-	input.List = input.List || again || found.list
+	input.List = input.List || again || found.list || f.jobLists[file.name]
 	before := len(input.Files)
 	input.Files = append(input.Files, found.files...)
 	if found.times != nil || input.Times != nil {

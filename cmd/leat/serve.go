@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path"
 	"path/filepath"
@@ -63,7 +62,7 @@ func (f *applyFlags) serve(people io.Writer, job *apply.Job, rec *timing.Recorde
 		return nil, fmt.Errorf("--serve %s: %w", f.serveAt, err)
 	}
 	fmt.Fprintf(people, "leat: this run shows itself at %s\n", url)
-	job.Logger = slog.New(&peopleHandler{w: people, copy: s.warn})
+	job.Logger = f.program.logger(people, s.warn)
 	return s, nil
 }
 

@@ -19,6 +19,7 @@ type peopleHandler struct {
 	mu    sync.Mutex
 	w     io.Writer
 	copy  func(time.Time, string)
+	show  func(message) // in place of w, if not nil
 	attrs []slog.Attr
 }
 
@@ -57,13 +58,17 @@ func (h *peopleHandler) Handle(_ context.Context, r slog.Record) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.show != nil {
+		h.show(message{line, hint})
+		return nil
+	}
 	printMessages(h.w, warningPrefix, []message{{line, hint}})
 	return nil
 }
 
 // WithAttrs is slog.Handler's.
 func (h *peopleHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &peopleHandler{w: h.w, copy: h.copy, attrs: append(append([]slog.Attr{}, h.attrs...), attrs...)}
+	return &peopleHandler{w: h.w, copy: h.copy, show: h.show, attrs: append(append([]slog.Attr{}, h.attrs...), attrs...)}
 }
 
 // WithGroup is slog.Handler's; groups are not shown.
