@@ -45,7 +45,7 @@ func unknownType(s string, types []string) error {
 type outputFlags struct {
 	outputs, exprs                      []string // NAME=FILE, [NAME=]EXPRESSION
 	types, nodata, scales, offsets      []string // [NAME=]VALUE
-	formats, creation, names            []string // [NAME=]VALUE
+	formats, creation, names, counts    []string // [NAME=]VALUE
 	collision                           string
 	overviews, ovMethod                 string
 	cog, noStats, noHist, aux, thematic bool
@@ -62,6 +62,7 @@ type outputFlags struct {
 	dtypes         []namedValue[ndarray.DType]
 	nodatas        []namedValue[string]
 	scale, offset  []namedValue[float64]
+	bandCounts     []namedValue[int]
 	drivers        []namedValue[string]
 	tables         []namedValue[string] // files
 	interps        []namedValue[[]raster.Color]
@@ -81,6 +82,8 @@ func (f *outputFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.StringArrayVarP(&f.exprs, "expression", "e", nil, "`[NAME=]EXPR`: how an output is computed; @FILE reads it from a file, @- from standard input")
 	fl.StringArrayVar(&f.types, "type", nil,
 		"`[NAME=]TYPE`: element type, such as uint8 or float32: values are rounded and saturated, and the saturated ones are counted (default: what the expression needs)")
+	fl.StringArrayVar(&f.counts, "count", nil,
+		"`[NAME=]N`: number of bands, for a check: another one is an error (default: what the expression has)")
 	fl.StringArrayVar(&f.nodata, "nodata", nil,
 		"`[NAME=]VALUE`: nodata value, a number, nan or none (default: that of the inputs where the type holds it, else nan or the end of the type's range)")
 	fl.StringArrayVar(&f.scales, "scale", nil,
@@ -122,6 +125,14 @@ func (f *outputFlags) Finalize() error {
 	errs := []error{f.finalizeFiles()}
 	var err error
 	f.dtypes, err = parseNamed("--type", f.types, parseType)
+	errs = append(errs, err)
+	f.bandCounts, err = parseNamed("--count", f.counts, func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > 1<<16-1 {
+			return 0, errors.New("use a number of bands from 1 to 65535")
+		}
+		return n, nil
+	})
 	errs = append(errs, err)
 	f.nodatas, err = parseNamed("--nodata", f.nodata, func(s string) (string, error) {
 		if _, err := strconv.ParseFloat(s, 64); err != nil && s != "none" {
@@ -345,6 +356,7 @@ func readExpression(text string) (string, error) {
 func (f *outputFlags) setOptions(ctx context.Context, job *apply.Job) error {
 	errs := []error{
 		setOutputs(job, "--type", f.dtypes, func(o *apply.Output, v ndarray.DType) { o.Type = v }),
+		setOutputs(job, "--count", f.bandCounts, func(o *apply.Output, v int) { o.Bands = v }),
 		setOutputs(job, "--nodata", f.nodatas, func(o *apply.Output, v string) { o.Nodata = v }),
 		setOutputs(job, "--scale", f.scale, func(o *apply.Output, v float64) { o.Scale = v }),
 		setOutputs(job, "--offset", f.offset, func(o *apply.Output, v float64) { o.Offset = v }),

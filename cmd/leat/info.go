@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"leat/internal/gdal"
+	"leat/internal/preview"
 	"leat/objstore"
 	"leat/stores"
 )
@@ -16,6 +17,7 @@ import (
 // infoCommand is leat info.
 func infoCommand() *cobra.Command {
 	var asJSON, computed, formats bool
+	var picture string
 	f := &storeFlags{stageDir: noStage}
 	c := &cobra.Command{
 		Use:                   "info FILE|URL... [options]",
@@ -43,6 +45,9 @@ as s3://BUCKET/NAME, gs://, azblob:// or https://.`,
 			if err := f.Finalize(); err != nil {
 				return usageError{err}
 			}
+			if picture != "" {
+				return writePreview(cmd.Context(), cmd.OutOrStdout(), f.stores(nil), paths, picture)
+			}
 			if formats {
 				return showFormats(cmd.OutOrStdout(), paths, asJSON)
 			}
@@ -54,8 +59,49 @@ as s3://BUCKET/NAME, gs://, azblob:// or https://.`,
 		"compute minimum, maximum, mean, standard deviation and valid share from all pixels")
 	c.Flags().BoolVar(&formats, "formats", false,
 		"list the formats that GDAL reads and writes here, or show what can be said of those that are named instead of files, such as their creation options")
+	c.Flags().StringVar(&picture, "preview", "",
+		"`FILE.png`: write a quicklook of the raster in place of its description; - writes it to standard output")
 	f.AddFlags(c.Flags())
 	return c
+}
+
+// previewToStdout is the value of --preview that writes the picture to standard output.
+const previewToStdout = "-"
+
+// writePreview writes a quicklook of one raster. It closes in.
+func writePreview(ctx context.Context, w io.Writer, in *stores.Stores, paths []string, picture string) (err error) {
+	defer func() { err = errors.Join(err, in.Close()) }()
+	if len(paths) != 1 {
+		return usagef("--preview %s: it is for one raster, expected one file", picture)
+	}
+	if picture != previewToStdout {
+		if err := errors.Join((&showFlags{preview: picture}).Finalize(), checkSideFile(picture)); err != nil {
+			return usageError{err}
+		}
+	}
+	path, err := localName(paths[0])
+	if err != nil {
+		return err
+	}
+	if picture != previewToStdout && absolute(path) == absolute(picture) {
+		return usagef("--preview %s is the raster: write to another file", picture)
+	}
+	src, err := in.Open(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	if picture == previewToStdout {
+		p, err := preview.New(ctx, src, preview.DefaultSide)
+		if err != nil {
+			return err
+		}
+		return stdoutError(p.Encode(w))
+	}
+	if err := preview.Write(ctx, picture, src, preview.DefaultSide); err != nil {
+		return fmt.Errorf("the preview %s could not be written: %w", picture, cause(err))
+	}
+	return nil
 }
 
 // runInfo describes every file that can be described; the error joins those of the others. It

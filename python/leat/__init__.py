@@ -11,6 +11,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ._apply import apply, demo, open
+    from ._result import Raster, Result
     from .errors import (BlockError, Claimed, Closed, Damaged, Error, JobError, NoBinary, NoSpace,
                          VersionMismatch)
 
@@ -18,20 +20,25 @@ if TYPE_CHECKING:
 
 # The module of each public name. __all__ and dir() follow it.
 _modules = {
+    "apply": "_apply",
     "BlockError": "errors",
     "Claimed": "errors",
     "Closed": "errors",
     "Damaged": "errors",
+    "demo": "_apply",
     "Error": "errors",
     "JobError": "errors",
     "NoBinary": "errors",
     "NoSpace": "errors",
+    "open": "_apply",
+    "Raster": "_result",
+    "Result": "_result",
     "VersionMismatch": "errors",
 }
 
 __all__ = [
     "BlockError", "Claimed", "Closed", "Damaged", "Error", "JobError", "NoBinary", "NoSpace",
-    "VersionMismatch",
+    "Raster", "Result", "VersionMismatch", "apply", "demo", "open",
 ]
 
 

@@ -1,0 +1,239 @@
+"""The job of leat.apply: its arguments as the fields of docs/format/apply-job.md."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+from collections.abc import Mapping
+from typing import Any, Union
+
+from .errors import JobError
+
+Path = Union[str, "os.PathLike[str]"]
+
+_OTHERS = {
+    "input": "inputs", "output": "outputs", "expression": "function", "workers": "workers",
+    "python": "function", "python_params": "params", "quiet": "progress",
+}
+"""Options of the command that are arguments of apply by other names."""
+
+_OUTPUT_KEYS = {
+    "compress": "COMPRESS", "predictor": "PREDICTOR", "zlevel": "LEVEL", "zstd_level": "LEVEL",
+    "level": "LEVEL", "interleave": "INTERLEAVE", "bigtiff": "BIGTIFF",
+}
+"""Keys of rasterio's profiles that are creation options, by their names in lower case."""
+
+_GRID_KEYS = ("width", "height", "crs", "transform")
+
+_IGNORED_KEYS = ("num_threads",)
+
+_PROFILE_KEYS = sorted({"driver", "dtype", "nodata", "count", "tiled", "blockxsize", "blockysize",
+                        *_OUTPUT_KEYS, *_GRID_KEYS, *_IGNORED_KEYS})
+
+
+def path_text(value: Any, what: str) -> str:
+    """Return the text of a path or a URL."""
+    try:
+        path = os.fspath(value)
+    except TypeError:
+        raise TypeError(f"{what}: got {type(value).__name__}, want a path or a URL") from None
+    if isinstance(path, bytes):
+        path = os.fsdecode(path)
+    return str(path)
+
+
+def plain(value: Any, what: str) -> Any:
+    """Return a value of an option as JSON has it."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): plain(one, f"{what}[{name!r}]") for name, one in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset, range)):
+        return [plain(one, what) for one in value]
+    if isinstance(value, os.PathLike):
+        return path_text(value, what)
+    if isinstance(value, (datetime.datetime, datetime.date)):
+        return value.isoformat()
+    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:  # a scalar of NumPy
+        value = value.item()
+    elif hasattr(value, "tolist"):
+        return plain(value.tolist(), what)
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value
+        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    raise TypeError(f"{what}: got {type(value).__name__}, want a number, a text, a path, "
+                    "or a list or dict of these")
+
+
+def inputs_field(inputs: Any) -> dict[str, Any]:
+    """Return the field of inputs: a path, or a list of paths, by name."""
+    if not isinstance(inputs, Mapping):
+        raise TypeError(f"inputs: got {type(inputs).__name__}, want a dict of paths by name, "
+                        "such as inputs=dict(red='B4.tif')")
+    field: dict[str, Any] = {}
+    for name, value in inputs.items():
+        what = f"inputs[{name!r}]"
+        if isinstance(value, (list, tuple)):
+            if not value:
+                raise JobError(f"{what}: the list is empty, want at least one path")
+            field[str(name)] = [path_text(one, what) for one in value]
+        else:
+            field[str(name)] = path_text(value, what)
+    return field
+
+
+class Outputs:
+    """Outputs is the outputs of a job: paths, and options that profiles set."""
+
+    def __init__(self, outputs: Any, profile: Any) -> None:
+        if isinstance(outputs, (str, os.PathLike)):
+            outputs = {"out": outputs}
+        if not isinstance(outputs, Mapping):
+            raise TypeError(f"outputs: got {type(outputs).__name__}, want a dict of paths by name, "
+                            "such as outputs=dict(out='ndvi.tif')")
+        self.paths: dict[str, str] = {}
+        self.options: dict[str, dict[str, Any]] = {}
+        """By option and output."""
+        self.grids: dict[str, dict[str, Any]] = {}
+        """The keys of each profile that describe the grid."""
+        for name, value in outputs.items():
+            name = str(name)
+            own: dict[str, Any] = dict(profile or {})
+            if isinstance(value, Mapping):
+                own.update(value)
+                if "path" not in own:
+                    raise JobError(f"outputs[{name!r}]: the profile has no 'path'")
+                value = own.pop("path")
+            self.paths[name] = path_text(value, f"outputs[{name!r}]")
+            if own:
+                self._add(name, own)
+
+    def _set(self, option: str, name: str, value: Any) -> None:
+        self.options.setdefault(option, {})[name] = value
+
+    def _add(self, name: str, profile: dict[str, Any]) -> None:
+        what = f"profile of output {name!r}"
+        creation: dict[str, Any] = {}
+        keys = {str(key).lower(): value for key, value in profile.items()}
+        driver = str(keys.pop("driver", None) or "GTiff")
+        if driver != "GTiff":
+            self._set("format", name, driver)
+        tiled = keys.pop("tiled", None)
+        sides = [keys.pop("blockxsize", None), keys.pop("blockysize", None)]
+        if tiled is not False and driver == "GTiff":
+            sides = [int(side) for side in sides if side is not None]
+            if len(set(sides)) > 1:
+                raise JobError(f"{what}: blockxsize {sides[0]} and blockysize {sides[1]}: "
+                               "leat's tiles are square")
+            if sides:
+                creation["BLOCKSIZE"] = sides[0]
+        grid: dict[str, Any] = {}
+        for key, value in keys.items():
+            if key == "dtype":
+                self._set("type", name, _type_name(value))
+            elif key == "nodata":
+                self._set("nodata", name, "none" if value is None else plain(value, what))
+            elif key == "count":
+                self._set("count", name, int(value))
+            elif key in _GRID_KEYS:
+                grid[key] = value
+            elif key in _OUTPUT_KEYS:
+                if value is None and key != "compress":
+                    continue
+                creation[_OUTPUT_KEYS[key]] = _creation(key, value, what)
+            elif key not in _IGNORED_KEYS:
+                raise JobError(f"{what}: unknown key {key!r}{meant(key, _PROFILE_KEYS)}; "
+                               f"known ones are {', '.join(_PROFILE_KEYS)}")
+        if grid:
+            self.grids[name] = grid
+        if creation:
+            self._set("co", name, creation)
+
+    def check_grids(self, plan: dict[str, Any]) -> None:
+        """Raise JobError if a profile describes another grid than that of the plan."""
+        grid = plan["grid"]
+        for name, want in self.grids.items():
+            for key in ("width", "height"):
+                if key in want and want[key] is not None and int(want[key]) != grid[key]:
+                    raise JobError(
+                        f"profile of output {name!r}: {key} is {want[key]}, and the job's grid has "
+                        f"{grid[key]}: the grid follows from the inputs and from options such as "
+                        "reference, bbox and srcwin; a profile can leave it out")
+            transform = want.get("transform")
+            if transform is not None and grid["transform"] is not None:
+                a, b, c, d, e, f = [float(v) for v in tuple(transform)[:6]]
+                given, real = [c, a, b, f, d, e], grid["transform"]
+                size = max(abs(v) for v in (real[1], real[2], real[4], real[5]))
+                if any(abs(x - y) > 1e-6 * max(size, abs(y) * 1e-6) for x, y in zip(given, real)):
+                    raise JobError(
+                        f"profile of output {name!r}: transform is {given} in GDAL's order, and "
+                        f"that of the job's grid is {real}; a profile can leave it out")
+            crs, code = want.get("crs"), (grid["crs"] or {}).get("code")
+            if crs is not None and code and _code(crs) not in (None, code):
+                raise JobError(f"profile of output {name!r}: crs is {_code(crs)}, and that of the "
+                               f"job's grid is {code}; a profile can leave it out")
+
+
+def _code(crs: Any) -> Any:
+    """Return the code of a CRS such as EPSG:32631, or None if it is not known."""
+    if isinstance(crs, Mapping):
+        crs = crs.get("init")
+    if hasattr(crs, "to_epsg"):
+        number = crs.to_epsg()
+        return f"EPSG:{number}" if number else None
+    text = str(crs or "").upper()
+    return text if text.startswith("EPSG:") else None
+
+
+def _creation(key: str, value: Any, what: str) -> Any:
+    if key == "compress":
+        return "NONE" if value is None else str(value).upper()
+    if key == "bigtiff" and isinstance(value, bool):
+        return "YES" if value else "IF_NEEDED"
+    return value.upper() if isinstance(value, str) else plain(value, what)
+
+
+def _type_name(value: Any) -> str:
+    """Return the name of a type that is a text, a type or a dtype of NumPy."""
+    if isinstance(value, str):
+        return value
+    name = getattr(value, "name", None) or getattr(value, "__name__", None)
+    return str(name or value)
+
+
+def option_fields(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of options given as keyword arguments."""
+    fields: dict[str, Any] = {}
+    for name, value in options.items():
+        if name in _OTHERS:
+            raise TypeError(f"apply() has no argument {name!r}: it is {_OTHERS[name]!r} here")
+        if name == "type" and value is not None:
+            value = ({k: _type_name(v) for k, v in value.items()} if isinstance(value, Mapping)
+                     else _type_name(value))
+        if value is not None:
+            fields[name.replace("_", "-")] = plain(value, name)
+    return fields
+
+
+def merge_options(fields: dict[str, Any], more: dict[str, dict[str, Any]]) -> None:
+    """Add options of single outputs to fields; what fields say of an output goes before."""
+    for option, values in more.items():
+        given = fields.get(option)
+        if given is None:
+            fields[option] = values
+        elif isinstance(given, dict) and option != "co":
+            fields[option] = {**values, **given}
+        elif option == "co":
+            raise JobError("co and a profile both have creation options: give one of them")
+        # Else it holds for all outputs.
+
+
+def meant(word: str, known: list[str]) -> str:
+    """Return a suggestion, or nothing."""
+    import difflib
+    close = difflib.get_close_matches(word, known, 1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,0 +1,186 @@
+"""A run of "leat apply" as a child process, of which this module reads the events."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import selectors
+import signal
+import socket
+import subprocess
+import time
+from typing import Any, Callable, Optional, Sequence
+
+from . import _binary
+from .errors import BlockError, Error, JobError, NoSpace
+
+_GRACE = 60.0
+"""Seconds in which a run that is interrupted ends by itself."""
+
+_SOCKET_BYTES = 1 << 20
+"""Size of the socket's buffer: a run that writes events does not wait for a long function."""
+
+
+class Run:
+    """Run is a run of leat apply in a child process, which has a session of its own.
+
+    ^C in a terminal reaches this process alone, which then interrupts the run. The child ends
+    when the socket of its events is closed, also if this process is killed.
+    """
+
+    def __init__(self, job: dict[str, Any], extra: Sequence[str] = (),
+                 pass_fds: Sequence[int] = ()) -> None:
+        ours, theirs = socket.socketpair()
+        self._selector = selectors.DefaultSelector()
+        self._events = ours
+        self._unread = b""
+        self._child: Optional[subprocess.Popen[bytes]] = None
+        self.error: Optional[dict[str, Any]] = None
+        try:
+            theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BYTES)
+            text = json.dumps(job, allow_nan=False).encode()
+            self._child = subprocess.Popen(
+                [_binary.binary(), "apply", "--job", "-", "--events", str(theirs.fileno()), *extra],
+                stdin=subprocess.PIPE, pass_fds=(theirs.fileno(), *pass_fds),
+                start_new_session=True)
+            theirs.close()
+            assert self._child.stdin is not None
+            try:
+                self._child.stdin.write(text)
+                self._child.stdin.close()
+            except BrokenPipeError:
+                pass  # the events say why it ended
+            self._selector.register(ours, selectors.EVENT_READ, self._read)
+        except BaseException:
+            theirs.close()
+            self.stop()
+            raise
+
+    def watch(self, file: socket.socket, ready: Callable[[], None]) -> None:
+        """Call ready from work when a socket can be read."""
+        self._selector.register(file, selectors.EVENT_READ, ready)
+
+    def unwatch(self, file: socket.socket) -> None:
+        """End a watch."""
+        self._selector.unregister(file)
+
+    def work(self, handle: Callable[[dict[str, Any]], None]) -> None:
+        """Pass all events to handle, and return when the run has ended."""
+        self._handle, self._ended = handle, False
+        while not self._ended:
+            for key, _ in self._selector.select():
+                if key.fileobj in self._selector.get_map():  # none before has ended its watch
+                    key.data()
+        child = self._child
+        assert child is not None
+        status = child.wait()
+        if status != 0 and self.error is None:
+            raise JobError(f"leat apply ended without a result: {_ending(status)}")
+
+    def _read(self) -> None:
+        data = self._events.recv(1 << 20)
+        if not data:
+            self._ended = True
+            return
+        *lines, self._unread = (self._unread + data).split(b"\n")
+        for line in lines:
+            event = json.loads(line)
+            if event["event"] == "error":
+                self.error = event
+            self._handle(event)
+
+    def stop(self) -> None:
+        """End the run, if it has not ended, and wait for it. May be called again."""
+        child, self._child = self._child, None
+        try:
+            if child is not None and child.poll() is None:
+                self._interrupt(child)
+        except BaseException:
+            # A second ^C.
+            assert child is not None
+            child.kill()
+            child.wait()
+            raise
+        finally:
+            if child is not None and child.stdin is not None:
+                try:
+                    child.stdin.close()
+                except BrokenPipeError:
+                    pass
+            self._selector.close()
+            self._events.close()
+
+    def _interrupt(self, child: "subprocess.Popen[bytes]") -> None:
+        try:
+            child.send_signal(signal.SIGINT)
+            deadline = time.monotonic() + _GRACE
+            self._events.settimeout(1)
+            while time.monotonic() < deadline and child.poll() is None:
+                try:
+                    if not self._events.recv(1 << 16):
+                        break
+                except socket.timeout:
+                    pass
+            child.wait(timeout=max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
+def failure(event: dict[str, Any]) -> Error:
+    """Return the error that the last event of a run describes."""
+    kind = event["kind"]
+    text = "\n".join(_text(one) for one in event.get("errors") or [event])
+    block = event.get("block")
+    if kind == "block" and block is not None:
+        window = block.get("window")
+        return BlockError(text, block=block["block"] if block["block"] >= 0 else None,
+                          window=tuple(window) if window else None, worker=block.get("worker"),
+                          host=block.get("host"), traceback=block.get("traceback", ""))
+    kept = event.get("kept")
+    if kept and kept["done_blocks"] > 0:
+        text += (f"\n{kept['done_blocks']} of {kept['blocks']} blocks are kept: resume=True "
+                 "computes the rest")
+    return NoSpace(text) if kind == "no_space" else JobError(text)
+
+
+def _text(error: dict[str, Any]) -> str:
+    hint = error.get("hint")
+    return in_python(f"{error['error']}\nhint: {hint}" if hint else str(error["error"]))
+
+
+def in_python(text: str) -> str:
+    """Return a text of the command with its options as arguments: --no-mask as no_mask."""
+    return re.sub(r"(?<![\w-])--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)",
+                  lambda found: found[1].replace("-", "_"), text)
+
+
+def _ending(status: int) -> str:
+    if status >= 0:
+        return f"exit code {status}"
+    try:
+        return f"killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"killed by signal {-status}"
+
+
+def info(path: str, *options: str) -> dict[str, Any]:
+    """Return what leat info --json prints about one file."""
+    done = subprocess.run([_binary.binary(), "info", "--json", *options, "--", path],
+                          stdin=subprocess.DEVNULL, capture_output=True)
+    lines = done.stdout.splitlines()
+    found: dict[str, Any] = json.loads(lines[0]) if lines else {}
+    if done.returncode != 0 or "error" in found:
+        text = found.get("error") or done.stderr.decode(errors="replace").strip()
+        raise Error(f"open {path}: {text}")
+    return found
+
+
+def quicklook(path: str) -> bytes:
+    """Return a small picture of a raster as PNG."""
+    done = subprocess.run([_binary.binary(), "info", "--preview", "-", "--", os.fspath(path)],
+                          stdin=subprocess.DEVNULL, capture_output=True)
+    if done.returncode != 0:
+        raise Error(f"quicklook of {path}: {done.stderr.decode(errors='replace').strip()}")
+    return done.stdout
