@@ -218,8 +218,9 @@ func newProgramErrorEvent(ctx context.Context, err error) *programErrorEvent {
 	var job *outcome.JobError
 	var resume *outcome.ResumeError
 	block := new(outcome.BlockError)
+	interrupted := ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)))
 	switch {
-	case errors.Is(err, errReaderGone), ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))):
+	case interrupted:
 		e.Kind = kindInterrupted
 	case errors.As(err, &resume):
 		e.Kind = kindResume

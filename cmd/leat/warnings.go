@@ -68,7 +68,8 @@ func (h *peopleHandler) Handle(_ context.Context, r slog.Record) error {
 
 // WithAttrs is slog.Handler's.
 func (h *peopleHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &peopleHandler{w: h.w, copy: h.copy, show: h.show, attrs: append(append([]slog.Attr{}, h.attrs...), attrs...)}
+	return &peopleHandler{w: h.w, copy: h.copy, show: h.show,
+		attrs: append(append([]slog.Attr{}, h.attrs...), attrs...)}
 }
 
 // WithGroup is slog.Handler's; groups are not shown.
