@@ -50,6 +50,7 @@ type Evaluator struct {
 	column  []float64
 	stored  []float64 // scratch of stores
 	ok      []byte
+	rounded []int32
 	rows    []int32 // scratch of medians
 	cells   [][]int32
 	left    []int32

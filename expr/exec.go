@@ -109,16 +109,19 @@ func unary[T real](ev *Evaluator, in *instr, n int) {
 	kernelsOf[T]().v[in.op](r[in.dst][:n], r[in.args[0]])
 }
 
-func runTo32(ev *Evaluator, in *instr, n int) {
-	d, a := ev.r32[in.dst][:n], ev.r64[in.args[0]][:n]
-	for i := to32Fast(d, a); i < n; i++ {
+func runTo32(ev *Evaluator, in *instr, n int) { narrowTo32(ev.r32[in.dst][:n], ev.r64[in.args[0]]) }
+func runTo64(ev *Evaluator, in *instr, n int) { widenTo64(ev.r64[in.dst][:n], ev.r32[in.args[0]]) }
+
+func narrowTo32(d []float32, a []float64) {
+	a = a[:len(d)]
+	for i := to32Fast(d, a); i < len(d); i++ {
 		d[i] = float32(a[i])
 	}
 }
 
-func runTo64(ev *Evaluator, in *instr, n int) {
-	d, a := ev.r64[in.dst][:n], ev.r32[in.args[0]][:n]
-	for i := to64Fast(d, a); i < n; i++ {
+func widenTo64(d []float64, a []float32) {
+	a = a[:len(d)]
+	for i := to64Fast(d, a); i < len(d); i++ {
 		d[i] = float64(a[i])
 	}
 }
@@ -139,18 +142,10 @@ func runAnd(ev *Evaluator, in *instr, n int) {
 }
 
 func runOr(ev *Evaluator, in *instr, n int) {
-	d, a, b := ev.rb[in.dst][:n], ev.rb[in.args[0]][:n], ev.rb[in.args[1]][:n]
-	for i := range d {
-		d[i] = a[i] | b[i]
-	}
+	orBytes(ev.rb[in.dst][:n], ev.rb[in.args[0]], ev.rb[in.args[1]])
 }
 
-func runNot(ev *Evaluator, in *instr, n int) {
-	d, a := ev.rb[in.dst][:n], ev.rb[in.args[0]][:n]
-	for i := range d {
-		d[i] = a[i] ^ 1
-	}
-}
+func runNot(ev *Evaluator, in *instr, n int) { notBytes(ev.rb[in.dst][:n], ev.rb[in.args[0]]) }
 
 func runWhere[T real](ev *Evaluator, in *instr, n int) {
 	r := vectors[T](ev)
@@ -158,7 +153,7 @@ func runWhere[T real](ev *Evaluator, in *instr, n int) {
 }
 
 func whereBool(ev *Evaluator, in *instr, n int) {
-	where(ev.rb[in.dst][:n], ev.rb[in.args[0]], ev.rb[in.args[1]], ev.rb[in.args[2]])
+	whereBytes(ev.rb[in.dst][:n], ev.rb[in.args[0]], ev.rb[in.args[1]], ev.rb[in.args[2]])
 }
 
 func pick[T real](ev *Evaluator, in *instr, n int) {
@@ -177,7 +172,7 @@ func pickBool(ev *Evaluator, in *instr, n int) {
 		copy(d, ev.rb[in.args[1]])
 		return
 	}
-	where(d, m, ev.rb[in.args[1]], ev.rb[in.args[2]])
+	whereBytes(d, m, ev.rb[in.args[1]], ev.rb[in.args[2]])
 }
 
 func runPowInt[T real](ev *Evaluator, in *instr, n int) {
@@ -197,9 +192,7 @@ func runInvalid(ev *Evaluator, in *instr, n int) {
 		clear(d)
 		return
 	}
-	for i, v := range m[:n] {
-		d[i] = v ^ 1
-	}
+	notBytes(d, m)
 }
 
 // maskBuffer returns memory for the mask that the instruction computes. It belongs to that mask
@@ -243,10 +236,7 @@ func maskOr(ev *Evaluator, in *instr, n int) {
 	d := ev.maskBuffer(in, n)
 	copy(d, ev.masks[in.args[0]])
 	for _, r := range in.args[1:] {
-		m := ev.masks[r][:n]
-		for i := range d {
-			d[i] |= m[i]
-		}
+		orBytes(d, d, ev.masks[r])
 	}
 }
 
@@ -258,6 +248,30 @@ func andBytes(d, a, b []byte) {
 	}
 	for ; i < len(d); i++ {
 		d[i] = a[i] & b[i]
+	}
+}
+
+// orBytes is andBytes for a or b.
+func orBytes(d, a, b []byte) {
+	a, b = a[:len(d)], b[:len(d)]
+	i := 0
+	for ; i+8 <= len(d); i += 8 {
+		binary.NativeEndian.PutUint64(d[i:], binary.NativeEndian.Uint64(a[i:])|binary.NativeEndian.Uint64(b[i:]))
+	}
+	for ; i < len(d); i++ {
+		d[i] = a[i] | b[i]
+	}
+}
+
+// notBytes exchanges zeros and ones, eight at a time.
+func notBytes(d, a []byte) {
+	a = a[:len(d)]
+	i := 0
+	for ; i+8 <= len(d); i += 8 {
+		binary.NativeEndian.PutUint64(d[i:], binary.NativeEndian.Uint64(a[i:])^0x0101010101010101)
+	}
+	for ; i < len(d); i++ {
+		d[i] = a[i] ^ 1
 	}
 }
 
@@ -289,7 +303,7 @@ func maskWhere(ev *Evaluator, in *instr, n int) {
 		mb = allValid
 	}
 	d := ev.maskBuffer(in, n)
-	where(d, ev.rb[in.args[0]], ma, mb)
+	whereBytes(d, ev.rb[in.args[0]], ma, mb)
 	if mc != nil {
 		andBytes(d, d, mc)
 	}

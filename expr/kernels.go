@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"encoding/binary"
 	"math"
 
 	"leat/ndarray"
@@ -314,14 +315,32 @@ func notEqualK[T real](d []byte, a []T, k T) {
 
 // where computes d = c ? a : b. For integers the compiler emits a conditional move instead of a
 // branch, so floats are passed as bits.
-func where[T uint32 | uint64 | byte](d []T, c []byte, a, b []T) {
+func where[T uint32 | uint64](d []T, c []byte, a, b []T) {
 	c, a, b = c[:len(d)], a[:len(d)], b[:len(d)]
-	for i := range d {
+	i := 0
+	if d32, ok := any(d).([]uint32); ok {
+		i = where32Fast(d32, c, any(a).([]uint32), any(b).([]uint32))
+	}
+	for ; i < len(d); i++ {
 		v, w := a[i], b[i]
 		if c[i] != 0 {
 			w = v
 		}
 		d[i] = w
+	}
+}
+
+// whereBytes is where for a condition of zeros and ones, eight bytes at a time.
+func whereBytes(d, c, a, b []byte) {
+	c, a, b = c[:len(d)], a[:len(d)], b[:len(d)]
+	i := 0
+	for ; i+8 <= len(d); i += 8 {
+		x, y, m := binary.NativeEndian.Uint64(a[i:]), binary.NativeEndian.Uint64(b[i:]),
+			binary.NativeEndian.Uint64(c[i:])
+		binary.NativeEndian.PutUint64(d[i:], y^(x^y)&(m<<8-m))
+	}
+	for ; i < len(d); i++ {
+		d[i] = b[i] ^ (a[i]^b[i])&-c[i]
 	}
 }
 
@@ -340,7 +359,11 @@ func bitsOf64[T real](s []T) []uint64 { return ndarray.Cast[uint64](ndarray.Byte
 // patch sets d to v where c is 0.
 func patch[T uint32 | uint64](d []T, c []byte, v T) {
 	c = c[:len(d)]
-	for i := range d {
+	i := 0
+	if d32, ok := any(d).([]uint32); ok {
+		i = patch32Fast(d32, c, uint32(v))
+	}
+	for ; i < len(d); i++ {
 		w := d[i]
 		if c[i] == 0 {
 			w = v

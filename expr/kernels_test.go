@@ -131,6 +131,165 @@ func converts[T integer](t *testing.T, s []T) {
 	}
 }
 
+func TestVectorComparisonsEqualGo(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 9))
+	plain := newKernels[float32]()
+	for _, n := range lengths {
+		a, b := awkward[float32](r, n, true), awkward[float32](r, n, true)
+		for i := range n {
+			if r.IntN(3) == 0 {
+				b[i] = a[i]
+			}
+		}
+		got, want := make([]byte, n), make([]byte, n)
+		for _, o := range []op{opLt, opLe, opGt, opGe, opEq, opNe} {
+			kernels32.compare[o](got, a, b)
+			plain.compare[o](want, a, b)
+			if !bytes.Equal(got, want) {
+				t.Errorf("comparison %d of %d elements differs", o, n)
+			}
+			for _, k := range append(awkward[float32](r, 3, true), 1, float32(math.NaN())) {
+				kernels32.compareK[o](got, a, k)
+				plain.compareK[o](want, a, k)
+				if !bytes.Equal(got, want) {
+					t.Errorf("comparison %d of %d elements with %v differs", o, n, k)
+				}
+			}
+		}
+	}
+}
+
+func TestVectorMasksEqualGo(t *testing.T) {
+	r := rand.New(rand.NewPCG(10, 10))
+	for _, n := range lengths {
+		c, a, b, words := make([]byte, n), make([]byte, n), make([]byte, n), make([]uint16, n)
+		x, y := make([]uint32, n), make([]uint32, n)
+		for i := range n {
+			c[i], a[i], b[i], words[i] = byte(r.IntN(2)), byte(r.IntN(2)), byte(r.IntN(2)), uint16(r.IntN(3))
+			x[i], y[i] = r.Uint32(), r.Uint32()
+		}
+		d, gone, some := make([]byte, n), make([]byte, n), make([]byte, n)
+		whereBytes(d, c, a, b)
+		notBytes(gone, c)
+		orBytes(some, a, b)
+		differs := make([]byte, n)
+		for i := differ(differs, words, 2); i < n; i++ {
+			differs[i] = one(words[i] != 2)
+		}
+		chosen, patched := make([]uint32, n), slices.Clone(x)
+		where(chosen, c, x, y)
+		patch(patched, c, 7)
+		keys, counts := make([]int32, n), make([]int32, n)
+		for i := range keys {
+			keys[i], counts[i] = int32(x[i]), 5
+		}
+		maskKeys(keys, counts, c)
+		for i := range n {
+			byteWanted, wanted, patchWanted, keyWanted := b[i], y[i], uint32(7), int32(invalidKey)
+			if c[i] != 0 {
+				byteWanted, wanted, patchWanted, keyWanted = a[i], x[i], x[i], int32(x[i])
+			}
+			if d[i] != byteWanted || gone[i] != 1-c[i] || some[i] != max(a[i], b[i]) || differs[i] != one(words[i] != 2) {
+				t.Fatalf("bytes at %d of %d differ", i, n)
+			}
+			if chosen[i] != wanted || patched[i] != patchWanted || keys[i] != keyWanted || counts[i] != 4+int32(c[i]) {
+				t.Fatalf("words at %d of %d differ", i, n)
+			}
+		}
+	}
+}
+
+func TestVectorRoundingEqualsGo(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 11))
+	for _, n := range lengths {
+		v := make([]float32, n)
+		for i := range v {
+			v[i] = float32(r.IntN(1200)-600) / 4
+		}
+		got, bytes, words := make([]int32, n), make([]int8, n), make([]int16, n)
+		if round32(got, v, -150, 150) {
+			t.Fatalf("%d elements: one is beyond the limits", n)
+		}
+		narrow(bytes, got)
+		narrow(words, got)
+		for i, x := range v {
+			if want := int32(math.RoundToEven(float64(x))); got[i] != want || bytes[i] != int8(want) ||
+				words[i] != int16(want) {
+				t.Fatalf("%v at %d of %d is rounded to %d, %d, %d", x, i, n, got[i], bytes[i], words[i])
+			}
+		}
+		for i := range v {
+			for _, x := range []float32{-150.6, 150.6, 1e30, float32(math.Inf(-1)), float32(math.NaN())} {
+				old := v[i]
+				if v[i] = x; !round32(got, v, -150, 150) {
+					t.Fatalf("%v at %d of %d is within the limits", x, i, n)
+				}
+				v[i] = old
+			}
+		}
+	}
+}
+
+// TestStoresEqualGeneral compares the ways to store integers with the one for any value.
+func TestStoresEqualGeneral(t *testing.T) {
+	r := rand.New(rand.NewPCG(12, 12))
+	for _, typ := range []ndarray.DType{ndarray.Uint8, ndarray.Int8, ndarray.Uint16, ndarray.Int16} {
+		lo, hi := typ.Limits()
+		for round := range 60 {
+			const n = 300
+			nodata, _ := ndarray.ScalarFromFloat(float64(r.IntN(3)), typ)
+			out := output{typ: typ, scale: 1}
+			if round%3 != 0 {
+				out.nodata = &nodata
+			}
+			v := make([]float32, n)
+			for i := range v {
+				v[i] = float32(r.IntN(2*int(hi-lo)))/2 + float32(lo)
+				if v[i] > float32(hi) {
+					v[i] = float32(r.IntN(4))
+				}
+			}
+			var mask []byte
+			if round%2 == 0 {
+				mask = make([]byte, n)
+				for i := range mask {
+					if mask[i] = byte(r.IntN(2)); mask[i] == 0 {
+						v[i] = float32(math.NaN())
+					}
+				}
+			}
+			switch r.IntN(4) {
+			case 0:
+				v[r.IntN(n)] = float32(math.NaN())
+			case 1:
+				v[r.IntN(n)] = float32(hi) + 1
+			case 2:
+				v[r.IntN(n)] = float32(math.Inf(-1))
+			}
+			var data [2][]byte
+			var counts [2]Counts
+			var errs [2]*PixelError
+			for i, scaled := range []bool{false, true} { // a scale of 1 makes the way general
+				o := out
+				o.scaled = scaled
+				root := &root{reg: reg32, nan: true, typ: floatType(c32), out: &o}
+				data[i] = make([]byte, n*typ.Size())
+				counts[i].FirstCollision = -1
+				ev := &Evaluator{r32: [][]float32{slices.Clone(v)}, masks: [][]byte{mask}, dst: [][]byte{data[i]},
+					counts: []*Counts{&counts[i]}}
+				storeKernel(&o, root)(ev, &instr{root: root, args: []int{0, 0}}, n)
+				errs[i] = ev.err
+			}
+			if (errs[0] == nil) != (errs[1] == nil) || errs[0] != nil && *errs[0] != *errs[1] {
+				t.Fatalf("%v: errors %v and %v", typ, errs[0], errs[1])
+			}
+			if errs[0] == nil && (counts[0] != counts[1] || !bytes.Equal(data[0], data[1])) {
+				t.Fatalf("%v: counts %+v and %+v, equal pixels: %v", typ, counts[0], counts[1], bytes.Equal(data[0], data[1]))
+			}
+		}
+	}
+}
+
 func TestSortingNetworks(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	for n := 1; n <= 70; n++ {

@@ -129,8 +129,8 @@ func masker[T integer | real](b *Band) runner {
 				d[i] = one(v != nodata) & one(v == v)
 			}
 		case has:
-			for i, v := range s {
-				d[i] = one(v != nodata)
+			for i := differ(d, s, nodata); i < len(s); i++ {
+				d[i] = one(s[i] != nodata)
 			}
 		default:
 			for i, v := range s {
@@ -147,6 +147,18 @@ func masker[T integer | real](b *Band) runner {
 			}
 		}
 	}
+}
+
+// differ sets d to 1 where a pixel is not v, for as many as a vector routine can, and returns their
+// number.
+func differ[T integer | real](d []byte, s []T, v T) int {
+	switch s := any(s).(type) {
+	case []uint16:
+		return differ16Fast(d, s, uint16(v))
+	case []int16:
+		return differ16Fast(d, ndarray.Cast[uint16](ndarray.BytesOf(s)), uint16(int16(v)))
+	}
+	return 0
 }
 
 func contains[T integer | real](s []T, v T) bool {

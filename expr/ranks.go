@@ -166,6 +166,19 @@ func order(a, b []int32) {
 	}
 }
 
+// maskKeys makes the items invalid where valid is 0, and subtracts these from counts.
+func maskKeys(row, counts []int32, valid []byte) {
+	counts, valid = counts[:len(row)], valid[:len(row)]
+	for i := maskKeysFast(row, counts, valid); i < len(row); i++ {
+		k := row[i]
+		if valid[i] == 0 {
+			k = invalidKey
+		}
+		row[i] = k
+		counts[i] -= int32(valid[i] ^ 1)
+	}
+}
+
 // sortRows sorts the items of n pixels from off on. In each column of rows, the valid items come
 // first; counts says how many they are where mixed, else all are valid. With all of them valid, the
 // comparators are whole, else some.
@@ -194,14 +207,7 @@ func (ev *Evaluator) sortRows(in *instr, off, n int, whole, some []comparator) (
 				counts[i] = int32(in.items)
 			}
 		}
-		for i, ok := range m[off : off+n] {
-			k := rows[j][i]
-			if ok == 0 {
-				k = invalidKey
-			}
-			rows[j][i] = k
-			counts[i] -= int32(ok ^ 1)
-		}
+		maskKeys(rows[j], counts, m[off:off+n])
 	}
 	for _, c := range sort {
 		order(rows[c.lo], rows[c.hi])
@@ -215,15 +221,15 @@ func (s *statistic) byRow(ev *Evaluator, in *instr, off, n int, whole, some []co
 	rows, counts, mixed := ev.sortRows(in, off, n, whole, some)
 	d := ev.r32[in.dst][off : off+n]
 	k := s.ranks[in.items]
-	switch a, b := rows[k.low][:n], rows[k.high][:n]; {
-	case mixed && s.median: // without a call for each pixel
-		for i := range d {
-			c := int(counts[i])
+	low, high := rows[k.low][:n], rows[k.high][:n]
+	switch {
+	case mixed && s.median:
+		low, high = ev.middleRows(rows, counts)
+		s.between(ev, d, low, high, 0.5)
+		for i, c := range counts {
 			if c == 0 {
 				d[i] = 0
-				continue
 			}
-			d[i] = float32(middle(float32OfKey(rows[(c-1)/2][i]), float32OfKey(rows[c/2][i]), 0.5))
 		}
 	case mixed:
 		for i := range d {
@@ -234,14 +240,61 @@ func (s *statistic) byRow(ev *Evaluator, in *instr, off, n int, whole, some []co
 			k := &s.ranks[counts[i]]
 			d[i] = float32(s.value(float32OfKey(rows[k.low][i]), float32OfKey(rows[k.high][i]), k.fraction))
 		}
-	case s.median:
-		for i := range d {
-			d[i] = float32(middle(float32OfKey(a[i]), float32OfKey(b[i]), 0.5))
-		}
+	case k.low == k.high:
+		s.between(ev, d, low, low, 0)
 	default:
-		for i := range d {
-			d[i] = float32(s.value(float32OfKey(a[i]), float32OfKey(b[i]), k.fraction))
-		}
+		s.between(ev, d, low, high, k.fraction)
+	}
+}
+
+// middleRows returns the middle two of the valid items of each pixel.
+func (ev *Evaluator) middleRows(rows [][]int32, counts []int32) (low, high []int32) {
+	if ev.runs == nil {
+		ev.runs = make([]int32, 2*chunk)
+	}
+	n := len(counts)
+	low, high = ev.runs[:n], ev.runs[chunk:chunk+n]
+	for i, c := range counts {
+		low[i], high[i] = rows[(c-1)/2][i], rows[c/2][i]
+	}
+	return low, high
+}
+
+// between sets d to the values at the same fraction of the way from low to high. It computes in
+// float64 and rounds once, as value does.
+func (s *statistic) between(ev *Evaluator, d []float32, low, high []int32, fraction float64) {
+	bits := ndarray.Cast[int32](ndarray.BytesOf(d))
+	if fraction == 0 {
+		keys32(bits, low)
+		kernels32.vk[opAdd](d, d, 0) // not -0
+		return
+	}
+	a, b := ev.floats(0)[:len(d)], ev.floats(1)[:len(d)]
+	keys32(bits, low)
+	widenTo64(a, d)
+	keys32(bits, high)
+	widenTo64(b, d)
+	k := kernels64
+	switch {
+	case s.median:
+		k.vv[opAdd](a, a, b)
+		k.vk[opMul](a, a, 0.5)
+	case fraction >= 0.5:
+		k.vv[opSub](a, b, a)
+		k.vk[opMul](a, a, 1-fraction)
+		k.vv[opSub](a, b, a)
+	default:
+		k.vv[opSub](b, b, a)
+		k.vk[opMul](b, b, fraction)
+		k.vv[opAdd](a, a, b)
+	}
+	k.vk[opAdd](a, a, 0) // not -0
+	narrowTo32(d, a)
+	if s.median || !special(d, float32(math.NaN())) {
+		return
+	}
+	for i := range d { // the difference of two infinities is not a number
+		d[i] = float32(s.value(float32OfKey(low[i]), float32OfKey(high[i]), fraction))
 	}
 }
 

@@ -35,6 +35,25 @@ func containsAVX16(a *uint16, n int, v uint16) bool
 func keysAVX32(d, a *int32, n int)
 func orderAVX32(d, a *int32, n int)
 
+// In simd_compare_amd64.s.
+func lessKAVX(d *byte, a *float32, n int, k float32)
+func lessEqualKAVX(d *byte, a *float32, n int, k float32)
+func greaterKAVX(d *byte, a *float32, n int, k float32)
+func greaterEqualKAVX(d *byte, a *float32, n int, k float32)
+func equalKAVX(d *byte, a *float32, n int, k float32)
+func notEqualKAVX(d *byte, a *float32, n int, k float32)
+func lessAVX(d *byte, a, b *float32, n int)
+func lessEqualAVX(d *byte, a, b *float32, n int)
+func equalAVX(d *byte, a, b *float32, n int)
+func notEqualAVX(d *byte, a, b *float32, n int)
+func differ16AVX(d *byte, a *uint16, n int, k uint16)
+func whereAVX32(d *uint32, c *byte, a, b *uint32, n int)
+func patchAVX32(d *uint32, c *byte, n int, v uint32)
+func maskKeysAVX(d, counts *int32, c *byte, n int, v int32)
+func roundAVX(d *int32, a *float32, n int, lo, hi float32) (beyond bool)
+func narrow8AVX(d *uint8, a *int32, n int)
+func narrow16AVX(d *uint16, a *int32, n int)
+
 // wide returns a kernel that uses a vector routine for whole steps and a Go loop for the rest.
 func wide[T real](step int, f func(d, a, b *T, n int), rest func(d, a, b []T)) func(d, a, b []T) {
 	return func(d, a, b []T) {
@@ -79,6 +98,7 @@ func withRoutines(k32 *kernels[float32], k64 *kernels[float64]) (*kernels[float3
 			vv: [4]func(d, a, b *float64, n int){addAVX64, subAVX64, mulAVX64, divAVX64},
 			vk: [4]func(d, a *float64, n int, k float64){addKAVX64, subKAVX64, mulKAVX64, divKAVX64},
 			kv: [4]func(d, a *float64, n int, k float64){addKAVX64, kSubAVX64, mulKAVX64, kDivAVX64}})
+		useComparisons(k32)
 	}
 	return k32, k64
 }
@@ -95,6 +115,40 @@ func useRoutines[T real](k *kernels[T], step int, r routines[T]) {
 		k.vk[o] = wideK(step, r.vk[i], k.vk[o])
 		k.kv[o] = wideK(step, r.kv[i], k.kv[o])
 	}
+}
+
+// useComparisons replaces the comparisons by vector routines.
+func useComparisons(k *kernels[float32]) {
+	for o, f := range map[op]func(d *byte, a *float32, n int, k float32){opLt: lessKAVX, opLe: lessEqualKAVX,
+		opGt: greaterKAVX, opGe: greaterEqualKAVX, opEq: equalKAVX, opNe: notEqualKAVX} {
+		rest := k.compareK[o]
+		k.compareK[o] = func(d []byte, a []float32, k float32) {
+			n := len(d) &^ (step32 - 1)
+			if n > 0 {
+				_ = a[n-1]
+				f(&d[0], &a[0], n, k)
+			}
+			if n < len(d) {
+				rest(d[n:], a[n:], k)
+			}
+		}
+	}
+	for o, f := range map[op]func(d *byte, a, b *float32, n int){opLt: lessAVX, opLe: lessEqualAVX, opEq: equalAVX,
+		opNe: notEqualAVX} {
+		rest := k.compare[o]
+		k.compare[o] = func(d []byte, a, b []float32) {
+			n := len(d) &^ (step32 - 1)
+			if n > 0 {
+				_, _ = a[n-1], b[n-1]
+				f(&d[0], &a[0], &b[0], n)
+			}
+			if n < len(d) {
+				rest(d[n:], a[n:], b[n:])
+			}
+		}
+	}
+	k.compare[opGt] = func(d []byte, a, b []float32) { k.compare[opLt](d, b, a) }
+	k.compare[opGe] = func(d []byte, a, b []float32) { k.compare[opLe](d, b, a) }
 }
 
 // The functions below process whole steps of a chunk and return the number of elements processed.
@@ -133,3 +187,55 @@ func contains16Fast(s []uint16, v uint16) (int, bool) {
 	}
 	return n, containsAVX16(&s[0], n, v)
 }
+
+func differ16Fast(d []byte, s []uint16, v uint16) int {
+	n := len(s) &^ (step32 - 1)
+	if !hasAVX2 || n == 0 {
+		return 0
+	}
+	_ = d[n-1]
+	differ16AVX(&d[0], &s[0], n, v)
+	return n
+}
+
+func where32Fast(d []uint32, c []byte, a, b []uint32) int {
+	n := len(d) &^ (step32 - 1)
+	if !hasAVX2 || n == 0 {
+		return 0
+	}
+	_, _, _ = c[n-1], a[n-1], b[n-1]
+	whereAVX32(&d[0], &c[0], &a[0], &b[0], n)
+	return n
+}
+
+func patch32Fast(d []uint32, c []byte, v uint32) int {
+	n := len(d) &^ (step32 - 1)
+	if !hasAVX2 || n == 0 {
+		return 0
+	}
+	_ = c[n-1]
+	patchAVX32(&d[0], &c[0], n, v)
+	return n
+}
+
+func maskKeysFast(d, counts []int32, c []byte) int {
+	n := len(d) &^ (step32 - 1)
+	if !hasAVX2 || n == 0 {
+		return 0
+	}
+	_, _ = counts[n-1], c[n-1]
+	maskKeysAVX(&d[0], &counts[0], &c[0], n, invalidKey)
+	return n
+}
+
+func round32Fast(d []int32, a []float32, lo, hi float32) (n int, beyond bool) {
+	n = len(a) &^ (step32 - 1)
+	if !hasAVX2 || n == 0 {
+		return 0, false
+	}
+	_ = d[n-1]
+	return n, roundAVX(&d[0], &a[0], n, lo, hi)
+}
+
+func narrow8Fast(d []uint8, s []int32) int   { return whole(step32, narrow8AVX, d, s) }
+func narrow16Fast(d []uint16, s []int32) int { return whole(step32, narrow16AVX, d, s) }

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"bytes"
 	"math"
 
 	"leat/ndarray"
@@ -73,6 +74,18 @@ func storeSame[T real](o *output, r *root) runner {
 		}
 		if mask == nil && !special(d, nodata) {
 			return
+		}
+		if mask != nil {
+			// An ordinary value hides what is computed where pixels are invalid.
+			plain := T(1)
+			if nodata == plain {
+				plain = 0
+			}
+			if patchFloat(d, mask, plain); !special(d, nodata) {
+				c.Invalid += int64(bytes.Count(mask[:n], []byte{0}))
+				patchFloat(d, mask, nodata)
+				return
+			}
 		}
 		// The count has no branches, since invalid pixels may be anywhere.
 		ok := ev.valid()[:n]
@@ -201,36 +214,101 @@ func storeInt[T integer](o *output, r *root) runner {
 	if w.has {
 		w.nodata = ndarray.Value[T](*o.nodata)
 	}
-	if r.typ.fits(o.typ) && !o.scaled && !r.nan {
-		switch r.reg {
-		case reg32:
-			return func(ev *Evaluator, in *instr, n int) { storeExact(&w, ev, in, ev.r32[in.args[0]][:n]) }
-		case reg64:
-			return func(ev *Evaluator, in *instr, n int) { storeExact(&w, ev, in, ev.r64[in.args[0]][:n]) }
-		}
-		return func(ev *Evaluator, in *instr, n int) { storeExact(&w, ev, in, ev.rb[in.args[0]][:n]) }
-	}
+	exact := r.typ.fits(o.typ) && !o.scaled && !r.nan
 	convert := saturate[T](o.typ)
-	return func(ev *Evaluator, in *instr, n int) {
+	general := func(ev *Evaluator, in *instr, n int) {
 		w.store(ev, in, ndarray.Cast[T](ev.dst[in.root.at])[:n], convert)
+	}
+	switch {
+	case exact && r.reg == regBool:
+		return func(ev *Evaluator, in *instr, n int) { storeExact(&w, ev, in, ev.rb[in.args[0]][:n]) }
+	case exact && r.reg == reg64:
+		return func(ev *Evaluator, in *instr, n int) { storeExact(&w, ev, in, ev.r64[in.args[0]][:n]) }
+	case exact && o.typ.Size() > 2:
+		return func(ev *Evaluator, in *instr, n int) { storeExact(&w, ev, in, ev.r32[in.args[0]][:n]) }
+	case !o.scaled && r.reg == reg32 && o.typ.Size() <= 2:
+		lo, hi := o.typ.Limits()
+		return func(ev *Evaluator, in *instr, n int) {
+			if !storeRounded(&w, ev, in, n, float32(lo), float32(hi)) {
+				general(ev, in, n)
+			}
+		}
+	}
+	return general
+}
+
+// storeRounded stores float32 in a type of at most 16 bits. It returns false, and counts nothing,
+// unless all valid pixels are within the type and invalid ones can be stored.
+func storeRounded[T integer](w *writer[T], ev *Evaluator, in *instr, n int, lo, hi float32) bool {
+	v, mask := ev.r32[in.args[0]][:n], ev.masks[in.args[1]]
+	if ev.rounded == nil {
+		ev.rounded = make([]int32, chunk)
+	}
+	k := ev.rounded[:n]
+	if mask != nil {
+		if !w.has {
+			return false
+		}
+		masked := ndarray.Cast[float32](ndarray.BytesOf(k))
+		copy(masked, v)
+		patchFloat(masked, mask, 0)
+		v = masked
+	}
+	if round32(k, v, lo, hi) {
+		return false
+	}
+	d := ndarray.Cast[T](ev.dst[in.root.at])[:n]
+	narrow(d, k)
+	finish(w, ev, in, d, mask)
+	return true
+}
+
+// round32 sets d to a rounded half to even, and reports whether any of a is NaN or beyond lo and hi.
+// d can be the memory of a.
+func round32(d []int32, a []float32, lo, hi float32) (beyond bool) {
+	n, beyond := round32Fast(d, a, lo, hi)
+	for i, x := range a[n:] {
+		r := float32(math.RoundToEven(float64(x)))
+		beyond = beyond || !(r >= lo && r <= hi)
+		d[n+i] = int32(r)
+	}
+	return beyond
+}
+
+// narrow sets d to the lowest bits of s.
+func narrow[T integer](d []T, s []int32) {
+	i := 0
+	switch any(T(0)).(type) {
+	case uint8, int8:
+		i = narrow8Fast(ndarray.BytesOf(d), s)
+	case uint16, int16:
+		i = narrow16Fast(ndarray.Cast[uint16](ndarray.BytesOf(d)), s)
+	}
+	for ; i < len(s); i++ {
+		d[i] = T(s[i])
 	}
 }
 
 // storeExact stores whole numbers that are known to fit the type.
 func storeExact[T integer, S real | byte](w *writer[T], ev *Evaluator, in *instr, v []S) {
-	d, mask, c := ndarray.Cast[T](ev.dst[in.root.at])[:len(v)], ev.masks[in.args[1]], ev.counts[in.root.output]
-	c.Pixels += int64(len(v))
+	d, mask := ndarray.Cast[T](ev.dst[in.root.at])[:len(v)], ev.masks[in.args[1]]
 	for i, x := range v {
 		d[i] = T(int64(x))
 	}
 	if mask != nil && !w.has {
-		for i, ok := range mask[:len(v)] {
-			if ok == 0 {
-				ev.noNodata(in, i)
-				return
-			}
+		if i := bytes.IndexByte(mask[:len(v)], 0); i >= 0 {
+			ev.counts[in.root.output].Pixels += int64(len(v))
+			ev.noNodata(in, i)
+			return
 		}
 	}
+	finish(w, ev, in, d, mask)
+}
+
+// finish counts stored pixels and sets the invalid ones.
+func finish[T integer](w *writer[T], ev *Evaluator, in *instr, d []T, mask []byte) {
+	c := ev.counts[in.root.output]
+	c.Pixels += int64(len(d))
 	if w.has && contains(d, w.nodata) {
 		for i, x := range d {
 			if x == w.nodata && (mask == nil || mask[i] != 0) {
@@ -238,18 +316,18 @@ func storeExact[T integer, S real | byte](w *writer[T], ev *Evaluator, in *instr
 			}
 		}
 	}
-	if mask != nil {
-		invalid := 0
-		for i, ok := range mask[:len(v)] {
-			x := d[i]
-			if ok == 0 {
-				x = w.nodata
-			}
-			d[i] = x
-			invalid += int(ok ^ 1)
-		}
-		c.Invalid += int64(invalid)
+	if mask == nil {
+		return
 	}
+	mask = mask[:len(d)]
+	for i, ok := range mask {
+		x := d[i]
+		if ok == 0 {
+			x = w.nodata
+		}
+		d[i] = x
+	}
+	c.Invalid += int64(bytes.Count(mask, []byte{0}))
 }
 
 // saturate returns a function that rounds half to even and clamps to the range of the type.
