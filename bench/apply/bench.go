@@ -41,7 +41,7 @@ func (b *bench) all(ctx context.Context) error {
 		run  func(context.Context) error
 	}{
 		{"ndvi", b.ndvi}, {"memory", b.memory}, {"extras", b.extras}, {"focal", b.focal}, {"terrain", b.terrain},
-		{"median", b.median},
+		{"median", b.median}, {"cloudfree", b.cloudFree},
 		{"polynomial", b.polynomial}, {"compute", b.compute}, {"small", b.small},
 	} {
 		if !b.Only.MatchString(c.name) {

@@ -51,20 +51,21 @@ func (in *inputs) derived(ctx context.Context, kind, from, name string, args ...
 	return path, in.make(ctx, kind, from, path, args...)
 }
 
-// dates are n files of size x size pixels as of n dates.
-func (in *inputs) dates(ctx context.Context, red string, n, size int) ([]string, error) {
+// dates are n files of size x size pixels as of n dates. make.py makes their kind, "dates" or
+// "clouds", of another file.
+func (in *inputs) dates(ctx context.Context, kind, from, name string, n, size int) ([]string, error) {
 	var paths []string
 	missing := false
 	for i := range n {
-		p := in.path("date-%d-%d.tif", size, i)
+		p := in.path("%s-%d-%d.tif", name, size, i)
 		paths = append(paths, p)
 		missing = missing || !exists(p)
 	}
 	if !missing {
 		return paths, nil
 	}
-	in.say("making %d dates of %d x %d pixels", n, size, size)
-	return paths, in.make(ctx, "dates", red, in.path("date-%d-%%d.tif", size), strconv.Itoa(n), strconv.Itoa(size))
+	in.say("making %d files %s of %d x %d pixels", n, name, size, size)
+	return paths, in.make(ctx, kind, from, in.path("%s-%d-%%d.tif", name, size), strconv.Itoa(n), strconv.Itoa(size))
 }
 
 func (in *inputs) path(format string, args ...any) string {

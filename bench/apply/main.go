@@ -23,7 +23,7 @@ var withExtras bool
 // Part measures leat apply.
 var Part = &runner.Part{
 	Name: "apply", Summary: "leat apply and its peers: rasterio, gdal_calc.py", Runs: 7,
-	Sections: []string{"ndvi", "memory", "extras", "focal", "terrain", "median", "polynomial", "compute", "small"},
+	Sections: []string{"ndvi", "memory", "extras", "focal", "terrain", "median", "cloudfree", "polynomial", "compute", "small"},
 	Flags: func(fs *flag.FlagSet) {
 		fs.BoolVar(&withExtras, "extras", false, "with -cpuprofile: with statistics, histogram and overviews")
 	},

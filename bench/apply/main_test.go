@@ -75,7 +75,8 @@ func TestTheBenchmarkRuns(t *testing.T) {
 	if strings.Contains(report, "differ, by") {
 		t.Errorf("outputs are not equal:\n%s", report)
 	}
-	for _, want := range []string{"## NDVI", "## Memory", "## Focal", "## Median", "## Polynomial", "## A small file",
+	for _, want := range []string{"## NDVI", "## Memory", "## Focal", "## Median", "## Percentile", "## Median of the NDVI",
+		"## Polynomial", "## A small file",
 		"## Targets"} {
 		if !strings.Contains(report, want) {
 			t.Errorf("no %q in the report", want)

@@ -50,6 +50,40 @@ def ahead(pool, function, items, n):
         yield w.result()
 
 
+def network(n, first, last):
+    """The comparisons of Batcher's sort of n rows on which rows first to last depend: two rows, and which of the smaller
+    and the larger value are needed."""
+    pairs, p = [], 1
+    while p < n:
+        k = p
+        while k >= 1:
+            for j in range(k % p, n - k, 2 * k):
+                for i in range(min(k, n - j - k)):
+                    if (i + j) // (2 * p) == (i + j + k) // (2 * p):
+                        pairs.append((i + j, i + j + k))
+            k //= 2
+        p *= 2
+    needed, kept = set(range(first, last + 1)), []
+    for i, j in reversed(pairs):
+        if i in needed or j in needed:
+            kept.append((i, j, i in needed, j in needed))
+            needed |= {i, j}
+    return kept[::-1]
+
+
+def order(rows, comparisons, spare):
+    """Applies comparisons to rows in place. spare is as large as one of them."""
+    for i, j, low, high in comparisons:
+        if low and high:
+            np.minimum(rows[i], rows[j], out=spare)
+            np.maximum(rows[i], rows[j], out=rows[j])
+            rows[i][...] = spare
+        elif low:
+            np.minimum(rows[i], rows[j], out=rows[i])
+        else:
+            np.maximum(rows[i], rows[j], out=rows[j])
+
+
 def arguments(*names):
     if len(sys.argv) != len(names) + 1:
         sys.exit("usage: " + " ".join((sys.argv[0],) + names))

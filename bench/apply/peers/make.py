@@ -8,6 +8,7 @@ part   IN OUT COL ROW W H   a part of it, in tiles of 256
 float  IN OUT            reflectance as float32, in tiles of 512
 dem    IN OUT            heights of hills on its grid as float32, to a decimetre, in tiles of 512
 dates  IN OUT N SIZE     the upper left part of it as on N dates: other light, other noise; OUT has %d in its name
+clouds IN OUT N SIZE     classes of its pixels on N dates, as Sentinel-2 numbers them: a third is cloud or shadow; uint8
 """
 import os
 import sys
@@ -27,7 +28,7 @@ def write(path, source, part, change=lambda a, row: a, dtype="uint16", nodata=No
     unfinished = path + ".part"
     with rasterio.open(unfinished, "w", driver="GTiff", width=part.width, height=part.height, count=1, dtype=dtype, crs=source.crs,
                        transform=source.window_transform(part), nodata=nodata, compress="deflate",
-                       predictor=3 if dtype == "float32" else 2, num_threads=2, bigtiff="if_safer", **shape) as out:
+                       predictor={"float32": 3, "uint8": 1}.get(dtype, 2), num_threads=2, bigtiff="if_safer", **shape) as out:
         for w in rows(out, 512):
             a = source.read(1, window=Window(part.col_off, part.row_off + w.row_off, w.width, w.height))
             out.write(change(a, w.row_off), 1, window=w)
@@ -63,5 +64,21 @@ with rasterio.Env(GDAL_CACHEMAX=512), rasterio.open(in_path) as source:
                 light = 1 + 0.15 * np.sin(2 * np.pi * date / n)
                 return np.clip(1000 + (a - 1000.0) * light + noise, 1, 65535).astype(np.uint16)
             write(out_path % date, source, Window(0, 0, size, size), change)
+    elif kind == "clouds":
+        n, size = more
+        for date in range(n):
+            rng = np.random.default_rng(date)
+            coarse = rng.random((size // 64 + 2, size // 64 + 2))
+            steps = np.arange(size) / 64
+            low, part = steps.astype(int), steps % 1
+
+            def classes(a, row):
+                y, fy = low[row:row + a.shape[0], None], part[row:row + a.shape[0], None]
+                top = coarse[y, low] * (1 - part) + coarse[y, low + 1] * part
+                bottom = coarse[y + 1, low] * (1 - part) + coarse[y + 1, low + 1] * part
+                cover = top * (1 - fy) + bottom * fy
+                clear = np.where(a > 1600, 5, np.where(a > 1150, 4, 6))
+                return np.where(cover > 0.7, 9, np.where(cover > 0.6, 8, np.where(cover > 0.57, 3, clear))).astype(np.uint8)
+            write(out_path % date, source, Window(0, 0, size, size), classes, "uint8")
     else:
         sys.exit(f"can't make {kind}")

@@ -1,8 +1,8 @@
-"""Median of many dates to float32, in windows of 512x512.
+"""Median or percentile 90 of many dates to float32, in windows of 512x512.
 
-plain    numpy.median, one thread, deflate
+plain    numpy.median or numpy.percentile, one thread, deflate
 tuned    numpy.partition, two threads, the best coding
-network  the middle by a network of numpy.minimum and numpy.maximum over rows in the cache, two threads, the best coding
+network  the ranks by a network of numpy.minimum and numpy.maximum over rows in the cache, two threads, the best coding
 """
 import sys
 import threading
@@ -11,43 +11,46 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import rasterio
 
-from common import ahead, create, done, start
+from common import ahead, create, done, network, order, start
 
-way, out_path, in_paths = sys.argv[1], sys.argv[2], sys.argv[3:]
+way, statistic, out_path, in_paths = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]
 N = len(in_paths)
-A, B = (N - 1) // 2, N // 2
-
-
-def network(n):
-    """The comparisons of Batcher's sort that can reach the middle."""
-    pairs, p = [], 1
-    while p < n:
-        k = p
-        while k >= 1:
-            for j in range(k % p, n - k, 2 * k):
-                for i in range(min(k, n - j - k)):
-                    if (i + j) // (2 * p) == (i + j + k) // (2 * p):
-                        pairs.append((i + j, i + j + k))
-            k //= 2
-        p *= 2
-    needed, kept = {A, B}, []
-    for i, j in reversed(pairs):
-        if i in needed or j in needed:
-            kept.append((i, j, i in needed, j in needed))
-            needed |= {i, j}
-    return kept[::-1]
+A, B, FRACTION = (N - 1) // 2, N // 2, 0.5
+if statistic == "p90":
+    A = int((N - 1) * 0.9)
+    B, FRACTION = min(A + 1, N - 1), (N - 1) * 0.9 - A
 
 
 def plain(stack):
-    return np.median(stack, axis=0).astype(np.float32)
+    if statistic == "median":
+        return np.median(stack, axis=0).astype(np.float32)
+    return np.percentile(stack, 90, axis=0).astype(np.float32)
+
+
+def between(a, b, out):
+    """Sets out to the value between ranks A and B, rounded as NumPy rounds it."""
+    if statistic == "median":
+        np.add(a, b, out=out, dtype=np.float32)
+        out *= np.float32(0.5)
+        return
+    rise = np.subtract(b, a, dtype=np.float64)
+    if FRACTION >= 0.5:
+        rise *= FRACTION - 1
+        rise += b
+    else:
+        rise *= FRACTION
+        rise += a
+    out[...] = rise
 
 
 def tuned(stack):
     p = np.partition(stack, (A, B), axis=0)
-    return (p[A].astype(np.float32) + p[B]) / np.float32(2)
+    out = np.empty(stack.shape[1:], np.float32)
+    between(p[A], p[B], out)
+    return out
 
 
-NETWORK = network(N)
+NETWORK = network(N, A, B)
 
 
 def by_network(stack):
@@ -55,19 +58,8 @@ def by_network(stack):
     spare = np.empty((16,) + stack.shape[2:], stack.dtype)
     for y in range(0, stack.shape[1], 16):
         v = [s[y:y + 16] for s in stack]
-        t = spare[:len(v[0])]
-        for i, j, low, high in NETWORK:
-            if low and high:
-                np.minimum(v[i], v[j], out=t)
-                np.maximum(v[i], v[j], out=v[j])
-                v[i][...] = t
-            elif low:
-                np.minimum(v[i], v[j], out=v[i])
-            else:
-                np.maximum(v[i], v[j], out=v[j])
-        o = out[y:y + 16]
-        np.add(v[A], v[B], out=o, dtype=np.float32)
-        o *= np.float32(0.5)
+        order(v, NETWORK, spare[:len(v[0])])
+        between(v[A], v[B], out[y:y + 16])
     return out
 
 
