@@ -1,6 +1,9 @@
 package focal
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // Convolve sets dst to weighted sums of the neighbours. weights has rows of equal length, odd
 // numbers of rows and columns, and the weight of the pixel itself in its middle; it is not
@@ -47,9 +50,15 @@ func addProducts[T Float](sum []float64, values []T, weight float64) {
 	}
 }
 
+// invalidate clears bytes of valid where those of neighbours are 0, eight at a time.
 func invalidate(valid, neighbours []byte) {
 	neighbours = neighbours[:len(valid)]
-	for i := range valid {
+	i := 0
+	for ; i+8 <= len(valid); i += 8 {
+		v, n := valid[i:], neighbours[i:]
+		binary.NativeEndian.PutUint64(v, binary.NativeEndian.Uint64(v)&binary.NativeEndian.Uint64(n))
+	}
+	for ; i < len(valid); i++ {
 		valid[i] &= neighbours[i]
 	}
 }

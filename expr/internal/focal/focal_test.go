@@ -538,3 +538,54 @@ func BenchmarkFunctions(b *testing.B) {
 		}
 	}
 }
+
+// TestVerticalSlope is what the routine for slopes relies on.
+func TestVerticalSlope(t *testing.T) {
+	for _, rise := range []float64{math.MaxFloat64, math.Inf(1)} {
+		if a := atan(rise); a != math.Pi/2 {
+			t.Errorf("arc tangent of %v is %v", rise, a)
+		}
+	}
+}
+
+// TestVectorTerrainEqualsGo compares the routines for float32 with the loops for float64.
+func TestVectorTerrainEqualsGo(t *testing.T) {
+	r := rand.New(rand.NewPCG(21, 21))
+	special := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat32, -math.MaxFloat32, 1e-40, 0,
+		math.Copysign(0, -1)}
+	var s Scratch
+	for round := range 400 {
+		rows, columns := 2, 1+r.IntN(40)
+		narrow := &Plane[float32]{Rows: rows + 2, Columns: columns + 2}
+		wide := &Plane[float64]{Rows: rows + 2, Columns: columns + 2}
+		roughness := math.Pow(10, float64(r.IntN(12)-6))
+		for range narrow.Rows * narrow.Columns {
+			v := float32(r.NormFloat64() * roughness)
+			switch {
+			case round%4 == 1 && r.IntN(30) == 0:
+				v = float32(special[r.IntN(len(special))])
+			case round%4 == 2:
+				v = float32(r.IntN(3))
+			case round%4 == 3 && round > 300:
+				v = 7
+			}
+			narrow.Values, wide.Values = append(narrow.Values, v), append(wide.Values, float64(v))
+		}
+		size := CellSize{math.Pow(10, float64(r.IntN(6)-3)), -math.Pow(10, float64(r.IntN(6)-3)), 1}
+		az, alt := float64(r.IntN(361)), float64(r.IntN(91))
+		got := &Plane[float32]{Rows: rows, Columns: columns, Row: 1, Col: 1, Values: make([]float32, rows*columns)}
+		want := &Plane[float64]{Rows: rows, Columns: columns, Row: 1, Col: 1, Values: make([]float64, rows*columns)}
+		for name, run := range map[string]func(){
+			"slope":     func() { Slope(got, narrow, size, &s); Slope(want, wide, size, &s) },
+			"hillshade": func() { Hillshade(got, narrow, size, az, alt, &s); Hillshade(want, wide, size, az, alt, &s) },
+		} {
+			run()
+			for i, v := range want.Values {
+				if g, w := got.Values[i], float32(v); math.Float32bits(g) != math.Float32bits(w) && (g == g || w == w) {
+					t.Fatalf("%s of %d columns, cells %v, light %v %v: pixel %d is %v instead of %v", name, columns, size,
+						az, alt, i, g, w)
+				}
+			}
+		}
+	}
+}

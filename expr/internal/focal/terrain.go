@@ -24,7 +24,10 @@ type CellSize struct{ X, Y, Scale float64 }
 // Slope sets dst to the slopes in degrees.
 func Slope[T Float](dst, src *Plane[T], cell CellSize, s *Scratch) {
 	x, y := 1/(8*cell.X*cell.Scale), 1/(8*cell.Y*cell.Scale)
+	k := newTerrainConstants(x, y, 1, math.MaxFloat64, 64, 0.5, 1.0/64, 1.0/5, 1.0/3, 1.0/7, math.Pi/2, 180/math.Pi)
 	terrain(dst, src, false, func(to, above, here, below []T, _ []byte) {
+		from := slopeFast(to, above, here, below, k)
+		to, above, here, below = to[from:], above[from:], here[from:], below[from:]
 		left, center := newHornColumn(above, here, below, 0), newHornColumn(above, here, below, 1)
 		above, here, below = above[2:][:len(to)], here[2:][:len(to)], below[2:][:len(to)]
 		for i := range to {
@@ -75,7 +78,10 @@ func Hillshade[T Float](dst, src *Plane[T], cell CellSize, azimuth, altitude flo
 	up := 254 * elementary.Sin(alt)
 	east := 254 * elementary.Cos(alt) * elementary.Sin(az)
 	north := 254 * elementary.Cos(alt) * elementary.Cos(az)
+	k := newTerrainConstants(x, y, 1, math.MaxFloat64, east, north, up, 1.5)
 	terrain(dst, src, false, func(to, above, here, below []T, _ []byte) {
+		from := hillshadeFast(to, above, here, below, k)
+		to, above, here, below = to[from:], above[from:], here[from:], below[from:]
 		left, center := newHornColumn(above, here, below, 0), newHornColumn(above, here, below, 1)
 		above, here, below = above[2:][:len(to)], here[2:][:len(to)], below[2:][:len(to)]
 		for i := range to {
