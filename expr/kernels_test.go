@@ -189,7 +189,8 @@ func TestVectorMasksEqualGo(t *testing.T) {
 			if c[i] != 0 {
 				byteWanted, wanted, patchWanted, keyWanted = a[i], x[i], x[i], int32(x[i])
 			}
-			if d[i] != byteWanted || gone[i] != 1-c[i] || some[i] != max(a[i], b[i]) || differs[i] != one(words[i] != 2) {
+			if d[i] != byteWanted || gone[i] != 1-c[i] || some[i] != max(a[i], b[i]) ||
+				differs[i] != one(words[i] != 2) {
 				t.Fatalf("bytes at %d of %d differ", i, n)
 			}
 			if chosen[i] != wanted || patched[i] != patchWanted || keys[i] != keyWanted || counts[i] != 4+int32(c[i]) {

@@ -35,7 +35,6 @@ func containsAVX16(a *uint16, n int, v uint16) bool
 func keysAVX32(d, a *int32, n int)
 func orderAVX32(d, a *int32, n int)
 
-// In simd_compare_amd64.s.
 func lessKAVX(d *byte, a *float32, n int, k float32)
 func lessEqualKAVX(d *byte, a *float32, n int, k float32)
 func greaterKAVX(d *byte, a *float32, n int, k float32)

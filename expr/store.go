@@ -263,8 +263,8 @@ func storeRounded[T integer](w *writer[T], ev *Evaluator, in *instr, n int, lo, 
 	return true
 }
 
-// round32 sets d to a rounded half to even, and reports whether any of a is NaN or beyond lo and hi.
-// d can be the memory of a.
+// round32 sets d to a rounded half to even, and reports whether any of a is NaN or beyond lo and
+// hi. d can be the memory of a.
 func round32(d []int32, a []float32, lo, hi float32) (beyond bool) {
 	n, beyond := round32Fast(d, a, lo, hi)
 	for i, x := range a[n:] {

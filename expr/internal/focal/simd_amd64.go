@@ -5,8 +5,8 @@ import "golang.org/x/sys/cpu"
 // hasAVX2 reports whether the processor can run the routines of simd_amd64.s.
 var hasAVX2 = cpu.X86.HasAVX2
 
-// terrainConstants are constants of the routines, four times each: x, y, 1, the largest float64, and
-// others.
+// terrainConstants are constants of the routines, four times each: x, y, 1, the largest float64,
+// and others.
 type terrainConstants [12][4]float64
 
 func hillshadeAVX(to, above, here, below *float32, n int, k *terrainConstants)
@@ -20,8 +20,8 @@ func newTerrainConstants(values ...float64) *terrainConstants {
 	return k
 }
 
-// firsts returns the first elements of rows of float32, and how many pixels of them the routines can
-// compute.
+// firsts returns the first elements of rows of float32, and how many pixels of them the routines
+// can compute.
 func firsts[T Float](to, above, here, below []T) (d, a, h, b *float32, n int) {
 	t, ok := any(to).([]float32)
 	n = len(t) &^ 3
