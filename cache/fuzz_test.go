@@ -4,6 +4,7 @@ package cache
 
 import (
 	"errors"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"testing"
@@ -42,6 +43,53 @@ func FuzzOpen(f *testing.F) {
 		}
 		if c != nil {
 			exercise(t, c)
+		}
+	})
+}
+
+// FuzzParse parses pages and record headers of both versions, with the checksums that they claim
+// made right, and compares the result with another encoding of it.
+func FuzzParse(f *testing.F) {
+	for _, name := range []string{"good", "growing", "good_v1", "growing_v1", "newer", "older"} {
+		b := ok(os.ReadFile("testdata/" + name + ".cache"))(f)
+		f.Add(b[:pageSize], b[pageSize+192:pageSize+256], int64(7), int64(pageSize+192), int64(len(b)))
+	}
+	f.Fuzz(func(t *testing.T, page, head []byte, slot, offset, size int64) {
+		if len(page) >= pageSize {
+			le.PutUint32(page[fixedSize:], crc32.Checksum(page[:fixedSize], table(le.Uint32(page[8:]))))
+		}
+		h, err := parseHeader(page, size)
+		if err == nil {
+			again, err := parseHeader(h.encode(), size)
+			if err != nil || again != h || h.version < oldest || h.version > version || size < h.base() {
+				t.Errorf("%+v became %+v, %v", h, again, err)
+			}
+			if s, ok := parseSeal(page); ok {
+				copied := append([]byte{}, page...)
+				copy(copied[sealAt:], s.encode(table(h.version)))
+				if again, ok := parseSeal(copied); !ok || again != s {
+					t.Errorf("%+v became %+v", s, again)
+				}
+			}
+		}
+		if len(head) < recordHead || offset < 0 || offset > maxOffset {
+			return
+		}
+		for _, v := range []uint32{oldest, version} {
+			_, whole := parseRecord(head, slot, offset, table(v))
+			sum := crc32.Checksum(head[:60], table(v))
+			r, ok := parseRecord(head, slot, offset, nil)
+			if whole != (ok && sum == le.Uint32(head[60:])) {
+				t.Errorf("version %d: %x is whole: %v", v, head, whole)
+			}
+			if !ok {
+				continue
+			}
+			var b [recordHead]byte
+			r.encode(&b, table(v))
+			if again, ok := parseRecord(b[:], slot, offset, table(v)); !ok || again != r || r.end() < offset {
+				t.Errorf("%+v became %+v", r, again)
+			}
 		}
 	})
 }

@@ -179,43 +179,45 @@ func (c *Cache) isRecordOffset(offset int64) bool {
 
 // read returns the data of a record, verified as Options.Verify requires.
 func (c *Cache) read(i, offset int64) (b []byte, own bool, err error) {
-	r, err := c.readHead(i, offset, c.isTrusted(i))
+	trusted := c.isTrusted(i)
+	r, err := c.readHead(i, offset, trusted)
 	if err != nil {
 		return nil, false, err
 	}
-	return c.readAs(c.verify, r)
-}
-
-// readAs returns the data of a record whose header was read.
-func (c *Cache) readAs(verify Verify, r record) (b []byte, own bool, err error) {
 	if b, ok := c.mapped(r); ok {
-		if verify == VerifyNever || verify == VerifyFirst && c.verified.has(r.slot) {
-			return b, false, nil
+		if !trusted && c.verify != VerifyNever {
+			err = c.compare(r, crc32.Checksum(b, c.sums))
 		}
-		if err := c.compare(r, crc32.Checksum(b, c.sums)); err != nil {
+		if err != nil {
 			return nil, false, err
 		}
 		return b, false, nil
 	}
+	b, err = c.readCopy(r)
+	return b, err == nil, err
+}
+
+// readCopy returns the data of a record whose header was read, without the mapping.
+func (c *Cache) readCopy(r record) (b []byte, err error) {
 	// Data read without the mapping are always verified. The length may be wrong: verify the data
 	// of a large record before allocating memory.
 	if err := checkMemory(r.slot, r.length); err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if r.length > largeRecord {
 		if err := c.verifyData(context.Background(), r); err != nil {
-			return nil, false, errBad
+			return nil, errBad
 		}
 	}
 	b = make([]byte, r.length)
 	if n, err := fdio.ReadFull(c.fd, b, r.offset+recordHead); int64(n) < r.length || err != nil {
 		c.count(countBad, 1)
-		return nil, false, errBad
+		return nil, errBad
 	}
 	if err := c.compare(r, crc32.Checksum(b, c.sums)); err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	return b, true, nil
+	return b, nil
 }
 
 // largeRecord is the size from which data are verified before memory is allocated for them.
