@@ -12,6 +12,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._apply import apply, demo, open
+    from ._cache import Cache, CacheStats
     from ._result import Raster, Result
     from .errors import (BlockError, Claimed, Closed, Damaged, Error, JobError, NoBinary, NoSpace,
                          VersionMismatch)
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _modules = {
     "apply": "_apply",
     "BlockError": "errors",
+    "Cache": "_cache",
+    "CacheStats": "_cache",
     "Claimed": "errors",
     "Closed": "errors",
     "Damaged": "errors",
@@ -37,8 +40,8 @@ _modules = {
 }
 
 __all__ = [
-    "BlockError", "Claimed", "Closed", "Damaged", "Error", "JobError", "NoBinary", "NoSpace",
-    "Raster", "Result", "VersionMismatch", "apply", "demo", "open",
+    "BlockError", "Cache", "CacheStats", "Claimed", "Closed", "Damaged", "Error", "JobError",
+    "NoBinary", "NoSpace", "Raster", "Result", "VersionMismatch", "apply", "demo", "open",
 ]
 
 

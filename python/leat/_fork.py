@@ -1,0 +1,46 @@
+"""What caches do when their process forks."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import Protocol
+
+
+class Forks(Protocol):
+    """Forks is what is told of a fork."""
+
+    def _before_fork(self) -> None: ...
+
+    def _after_fork(self, child: bool) -> None: ...
+
+
+_all: weakref.WeakSet[Forks] = weakref.WeakSet()
+_mutex = threading.Lock()
+_forking: list[Forks] = []
+
+
+def register(cache: Forks) -> None:
+    """Call the methods of an object around each fork, while it lives."""
+    with _mutex:
+        _all.add(cache)
+
+
+def _before() -> None:
+    _mutex.acquire()
+    for cache in list(_all):
+        cache._before_fork()
+        _forking.append(cache)
+
+
+def _after(child: bool) -> None:
+    try:
+        while _forking:
+            _forking.pop()._after_fork(child)
+    finally:
+        _mutex.release()
+
+
+os.register_at_fork(before=_before, after_in_parent=lambda: _after(False),
+                    after_in_child=lambda: _after(True))
