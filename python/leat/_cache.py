@@ -155,7 +155,7 @@ class Cache:
     __slots__ = ("_fast", "_n", "_header", "_page", "_path", "_hidden", "_read_only", "_verify",
                  "_durability", "_lock_fd", "_fd", "_shared", "_index", "_map", "_view", "_size",
                  "_misses", "_pages", "_mutex", "_fills", "_fills_mutex", "_uncounted", "_batch",
-                 "_no_space_until", "_warned", "_warnings", "_closed", "_broken",
+                 "_no_space_until", "_data_limit", "_warned", "_warnings", "_closed", "_broken",
                  "__weakref__")
 
     # Read at every get: the table of what is known, the file as words and as bytes, a view of it.
@@ -197,11 +197,12 @@ class Cache:
         self._open(fd, "", path, verify, 0)
 
     @classmethod
-    def _existing(cls, path: str, verify: str, durability: int) -> Cache:
-        """Open a named cache, whatever its slots."""
+    def _existing(cls, path: str, verify: str = "first", durability: int = 0,
+                  hidden: bool = False) -> Cache:
+        """Open a named cache, or one with a hidden name, whatever its slots."""
         fd = files.open_own(path)
         cache = cls.__new__(cls)
-        cache._open(fd, path, "", verify, durability)
+        cache._open(fd, "" if hidden else path, path if hidden else "", verify, durability)
         return cache
 
     def _join(self, path: str, slots: int, most: int, verify: str, durability: int,
@@ -319,6 +320,7 @@ class Cache:
             self._uncounted = [0] * COUNTERS
             self._batch = [0, 0]
             self._no_space_until = 0.0
+            self._data_limit: Optional[int] = None  # of the bytes of all data, without headers
             self._warned: set[str] = set()
             self._warnings: list[str] = []
             self._remap()
@@ -599,7 +601,7 @@ class Cache:
         view = memoryview(data)
         if not view.c_contiguous:
             raise ValueError("data: not contiguous")
-        return self._put(i, [view.cast("B")] if view.nbytes else [])
+        return self._put(i, [view.cast("B")] if view.nbytes else []) == STORED
 
     def put_array(self, i: int, array: Any) -> bool:
         """Store a NumPy array of any shape in slot i, as a .npy file. See put and get_array.
@@ -610,10 +612,10 @@ class Cache:
         (True, 'float32')
         """
         from . import _npy
-        return self._put(i, _npy.encode(array))
+        return self._put(i, _npy.encode(array)) == STORED
 
-    def _put(self, i: int, parts: list[memoryview], limit: Optional[int] = None) -> bool:
-        """Store parts as one entry. limit is one of the bytes of all data, without headers."""
+    def _put(self, i: int, parts: list[memoryview]) -> int:
+        """Store parts as one entry. Return STORED, or why not."""
         self._check(i)
         i = operator.index(i)
         old = 0 if self._read_only else self._slot(i)
@@ -628,18 +630,17 @@ class Cache:
         with self._mutex:
             self._check(i)  # it may have been closed meanwhile
             try:
-                stored = self._put_locked(i, old, Record(i, length, 0, total), parts, limit)
+                stored = self._put_locked(i, old, Record(i, length, 0, total), parts)
                 self._count()
             finally:
                 fcntl.fcntl(self._lock_fd, SETLK, UNLOCK_WRITE)
         if self._warnings:
             self._log()
-        if stored and self._durability:
+        if stored == STORED and self._durability:
             self._flush_if_due(space(length))
         return stored
 
-    def _put_locked(self, i: int, old: int, record: Record, parts: list[memoryview],
-                    limit: Optional[int]) -> bool:
+    def _put_locked(self, i: int, old: int, record: Record, parts: list[memoryview]) -> int:
         if not self._acquire():
             return self._refuse(REFUSED_FROZEN)
         shared = self._shared
@@ -651,8 +652,9 @@ class Cache:
         if shared[FIRST_SLOT + i] != old:
             return self._refuse(REFUSED_RACE)
         end = tail + HEAD + record.length
-        if self._header.max_bytes and end > self._header.max_bytes or (
-                limit is not None and shared[COUNTERS_PLAIN + DATA_BYTES] + record.length > limit):
+        if (self._header.max_bytes and end > self._header.max_bytes
+                or self._data_limit is not None
+                and shared[COUNTERS_PLAIN + DATA_BYTES] + record.length > self._data_limit):
             shared[TAIL] = tail | FROZEN
             self._warn("cache frozen: limit reached")
             return self._refuse(REFUSED_FULL)
@@ -683,7 +685,7 @@ class Cache:
         if old:
             shared[COUNTERS_PLAIN + REPAIRED] += 1
         self._no_space_until = 0.0
-        return True
+        return STORED
 
     def _write(self, parts: list[memoryview], at: int) -> None:
         """Write parts, one behind the other, at an offset."""
@@ -732,11 +734,11 @@ class Cache:
         self._pages[page] = 1
         return True
 
-    def _refuse(self, why: int) -> bool:
+    def _refuse(self, why: int) -> int:
         self._uncounted[why] += 1
-        return False
+        return why
 
-    def _no_space(self) -> bool:
+    def _no_space(self) -> int:
         self._no_space_until = time.monotonic() + FULL_FOR
         self._warn("cache full: no disk space")
         return self._refuse(REFUSED_NO_SPACE)

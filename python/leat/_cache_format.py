@@ -6,7 +6,7 @@ import os
 import struct
 import sys
 import zlib
-from typing import NamedTuple, Optional
+from typing import NamedTuple, Optional, Union
 
 from .errors import Damaged, Error
 
@@ -187,7 +187,7 @@ def pread_full(fd: int, length: int, at: int) -> bytes:
     return b"".join(parts)
 
 
-def pwrite_full(fd: int, data: bytes, at: int) -> None:
+def pwrite_full(fd: int, data: Union[bytes, memoryview], at: int) -> None:
     """Write all bytes at an offset."""
     view = memoryview(data)
     while view:
