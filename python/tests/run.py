@@ -36,6 +36,8 @@ class Result(unittest.TestResult):
 
     def stopTest(self, test: unittest.TestCase) -> None:
         super().stopTest(test)
+        if self.started is None:  # Python 3.12.1 does not start tests that are skipped
+            return
         self.started = None
         self.emit(event="end", test=name(test), skip=self.skip, failures=self.texts)
 
@@ -44,9 +46,10 @@ class Result(unittest.TestResult):
             self.skip = skip
             self.texts += [text] if text else []
             return
-        # A fixture of a class or a module.
-        self.emit(event="start", test=str(test))
-        self.emit(event="end", test=str(test), skip=skip, failures=[text] if text else [])
+        # A fixture of a class or a module, or a test that was not started.
+        what = name(test) if isinstance(test, unittest.TestCase) else str(test)
+        self.emit(event="start", test=what)
+        self.emit(event="end", test=what, skip=skip, failures=[text] if text else [])
 
     def addError(self, test: Any, err: Any) -> None:
         super().addError(test, err)

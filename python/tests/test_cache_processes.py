@@ -98,12 +98,13 @@ class Forks(Cases):
 
     def test_child_keeps_no_locks_of_its_parent(self) -> None:
         c = self.cache()
-        ready, asleep = FORK.Event(), FORK.Event()
+        ready, asleep, end = FORK.Event(), FORK.Event(), FORK.Event()
+        self.addCleanup(end.set)
 
         def fill_and_fork() -> bytes:
             if os.fork() == 0:  # a child that outlives its parent
                 asleep.set()
-                time.sleep(60)
+                end.wait(60)
                 os._exit(0)
             ready.set()
             time.sleep(60)
