@@ -14,13 +14,13 @@ import (
 
 // layers from the ground up. A package that is not listed here is an error: it needs a place.
 var layers = [][]string{
-	{"leat/internal/fdio", "leat/internal/freelist", "leat/internal/browsertest", "leat/internal/elementary"},
+	{"leat/internal/fdio", "leat/internal/freelist", "leat/internal/browsertest", "leat/internal/elementary", "leat/internal/adler"},
 	{"leat/codec", "leat/ndarray", "leat/block", "leat/internal/backoff", "leat/internal/inflate",
 		"leat/internal/archtest", "leat/internal/fault", "leat/internal/listen",
 		"leat/internal/pytest", "leat/internal/localdir", "leat/internal/terminal", "leat/internal/regular",
 		"leat/internal/sysmem", "leat/internal/testreport", "leat/internal/units", "leat/internal/wkt",
 		"leat/internal/suggest", "leat/expr/internal/focal"},
-	{"leat/internal/procfile", "leat/internal/tempfile", "leat/timing", "leat/objstore/internal/transport", "leat/internal/config"},
+	{"leat/internal/deflate", "leat/internal/procfile", "leat/internal/tempfile", "leat/timing", "leat/objstore/internal/transport", "leat/internal/config"},
 	{"leat/internal/lockfile", "leat/internal/proctest", "leat/objstore"},
 	{"leat/namespace", "leat/stage/internal/store", "leat/objstore/objstoretest", "leat/internal/filelist"},
 	{"leat/cache", "leat/objstore/cloud", "leat/stage/internal/index",

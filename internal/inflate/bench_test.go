@@ -210,19 +210,3 @@ func BenchmarkDecode(b *testing.B) {
 		})
 	}
 }
-
-func BenchmarkAdler32(b *testing.B) {
-	p := scene(512, 512)
-	b.Run("here", func(b *testing.B) {
-		b.SetBytes(int64(len(p)))
-		for b.Loop() {
-			checksum(p)
-		}
-	})
-	b.Run("stdlib", func(b *testing.B) {
-		b.SetBytes(int64(len(p)))
-		for b.Loop() {
-			adler32.Checksum(p)
-		}
-	})
-}

@@ -197,19 +197,6 @@ func TestHandmadeStreamsLikeStandardLibrary(t *testing.T) {
 	}
 }
 
-func TestAdler32(t *testing.T) {
-	r := rand.New(rand.NewPCG(7, 8))
-	for n := range 300 {
-		p := make([]byte, n*n/7)
-		for i := range p {
-			p[i] = byte(r.Uint32()) | byte(n&1)*0xff
-		}
-		if checksum(p) != adler32.Checksum(p) {
-			t.Fatalf("%d bytes: %08x, not %08x", len(p), checksum(p), adler32.Checksum(p))
-		}
-	}
-}
-
 func FuzzZlib(f *testing.F) {
 	r := rand.New(rand.NewPCG(9, 10))
 	for i, data := range samples(r) {

@@ -22,6 +22,8 @@ package inflate
 import (
 	"encoding/binary"
 	"errors"
+
+	"leat/internal/adler"
 )
 
 // Reasons for refusing a stream.
@@ -66,7 +68,7 @@ func (d *Decoder) Zlib(dst, src []byte) (n int, err error) {
 	if len(src)-d.in < 4 {
 		return d.out, ErrTruncated
 	}
-	if binary.BigEndian.Uint32(src[d.in:]) != checksum(dst[:d.out]) {
+	if binary.BigEndian.Uint32(src[d.in:]) != adler.Checksum(dst[:d.out]) {
 		return d.out, ErrChecksum
 	}
 	return d.out, nil

@@ -1,10 +1,12 @@
-package inflate
+// Package adler computes the checksum of zlib streams.
+package adler
 
 import "encoding/binary"
 
-// checksum is the Adler-32 sum of RFC 1950. It adds up the bytes of a word side by side, in lanes
-// of 16 bits, which takes less than half the time of hash/adler32, a sixth of the total otherwise.
-func checksum(p []byte) uint32 {
+// Checksum returns the Adler-32 sum of RFC 1950. It adds up the bytes of a word side by side, in
+// lanes of 16 bits, which takes less than half the time of hash/adler32, a sixth of the total
+// otherwise.
+func Checksum(p []byte) uint32 {
 	const (
 		mod   = 65521
 		even  = 0x00ff00ff00ff00ff

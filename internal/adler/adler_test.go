@@ -1,0 +1,37 @@
+package adler
+
+import (
+	"bytes"
+	"hash/adler32"
+	"math/rand/v2"
+	"testing"
+)
+
+func TestAdler32(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for n := range 300 {
+		p := make([]byte, n*n/7)
+		for i := range p {
+			p[i] = byte(r.Uint32()) | byte(n&1)*0xff
+		}
+		if Checksum(p) != adler32.Checksum(p) {
+			t.Fatalf("%d bytes: %08x, not %08x", len(p), Checksum(p), adler32.Checksum(p))
+		}
+	}
+}
+
+func BenchmarkAdler32(b *testing.B) {
+	p := bytes.Repeat([]byte("0123456789abcdef"), 1<<15)
+	b.Run("here", func(b *testing.B) {
+		b.SetBytes(int64(len(p)))
+		for b.Loop() {
+			Checksum(p)
+		}
+	})
+	b.Run("stdlib", func(b *testing.B) {
+		b.SetBytes(int64(len(p)))
+		for b.Loop() {
+			adler32.Checksum(p)
+		}
+	})
+}

@@ -1,0 +1,164 @@
+package deflate
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"leat/internal/adler"
+)
+
+// Sizes in bytes. A block is a whole number of pixels, and fits in one stored block. Smaller ones
+// gain nothing, larger ones make noise 0.1 % larger.
+const (
+	blockSize   = 65528
+	segmentSize = 16 * blockSize // what shares a matcher
+)
+
+// tableSize is the number of places that the matchers remember, 64 KiB.
+const tableSize = 1 << 15
+
+// Options describe the bytes to encode.
+type Options struct {
+	Element   int // size of an element in bytes, 0 if unknown
+	Row       int // size of a row in bytes, 0 if unknown
+	Predictor int // TIFF's predictor that the bytes went through: 2, 3, or another number for none
+}
+
+// Encoder encodes. It holds 400 KiB of tables and tokens, so that encoding takes no other memory
+// than the stream's. An Encoder is for one goroutine at a time; it keeps nothing of a stream for
+// the next.
+type Encoder struct {
+	matchers []matcher // the quickest first
+	five     bool      // the last of them differs from the one before it in the least length only
+	row      int
+
+	table  [tableSize]uint16 // places modulo 65536
+	tokens []uint32          // of a block
+	code   code
+}
+
+// matcher divides src[at:end] into literals and matches. It stores their tokens in e.tokens and
+// returns their number. Matches may begin before at, in what was encoded before.
+type matcher func(e *Encoder, src []byte, at, end int) int
+
+const (
+	// saving is the part, as 1/saving, by which a matcher must do better than the quicker ones.
+	saving = 500
+	// noisy is the part, as 1/noisy, that data must shrink by for the slowest matcher to be tried.
+	noisy = 500
+)
+
+// NewEncoder returns an encoder of data of one kind.
+func NewEncoder(o Options) *Encoder {
+	e := &Encoder{row: o.Row, tokens: make([]uint32, blockSize+16)}
+	if o.Row <= 0 || o.Row >= window {
+		e.row = 1
+	}
+	e.matchers = []matcher{(*Encoder).runs, (*Encoder).sixBytes}
+	switch {
+	case o.Predictor == 3 || o.Predictor == 2 && o.Element > 2:
+		e.matchers, e.five = append(e.matchers, (*Encoder).fiveBytes), true
+	case o.Predictor == 2 && o.Element == 2:
+		e.matchers = append(e.matchers, (*Encoder).pixels)
+	case o.Element > 2:
+		e.matchers = append(e.matchers, (*Encoder).pairs)
+	default:
+		e.matchers = append(e.matchers, (*Encoder).rows)
+	}
+	return e
+}
+
+// AppendZlib appends a zlib stream (RFC 1950) of src to dst and returns the result. The stream
+// depends on src and the options only. It has at most len(src)+len(src)/1000+64 bytes.
+func (e *Encoder) AppendZlib(dst, src []byte) []byte {
+	// Method 8, a window of 32 KiB, the fastest level, and what makes it a multiple of 31.
+	w := bitWriter{out: append(dst, 0x78, 0x01), at: len(dst) + 2}
+	if len(src) == 0 {
+		w.grow(2)
+		w.add(3, 10) // the last block, of fixed words, and the word for its end
+	}
+	clear(e.table[:])
+	for at := 0; at < len(src); at += segmentSize {
+		end := min(at+segmentSize, len(src))
+		find := e.choose(src, at, end)
+		for at := at; at < end; at += blockSize {
+			to := min(at+blockSize, end)
+			e.block(&w, src, at, to, find(e, src, at, to), to == len(src))
+		}
+	}
+	w.align()
+	return binary.BigEndian.AppendUint32(w.out[:w.at], adler.Checksum(src))
+}
+
+// choose returns the matcher for src[at:end], by the sizes that each gives to a sample of it: its
+// beginning, middle and end, since tiles at the edges of rasters are padded at theirs.
+func (e *Encoder) choose(src []byte, at, end int) matcher {
+	const pieces, least = 3, 8 << 10
+	var sample [pieces][2]int
+	if n := end - at; n <= pieces*least {
+		sample[0] = [2]int{at, end}
+	} else {
+		length := max(least, n/96&^7)
+		for k := range sample {
+			from := at + k*(n-length)/(pieces-1)&^7
+			sample[k] = [2]int{from, from + length}
+		}
+	}
+	raw := 0
+	for _, p := range sample {
+		raw += 8 * (p[1] - p[0])
+	}
+	best, size := 0, 0
+	for i, m := range e.matchers {
+		if i == 2 && (size > raw-raw/noisy || e.five && best == 0) {
+			break // it would find nothing, and it is slower
+		}
+		e.code.clear()
+		for _, p := range sample {
+			e.code.count(e.tokens[:m(e, src, p[0], p[1])], src)
+		}
+		if n := e.code.build(); i == 0 || n < size-size/saving {
+			best, size = i, n
+		}
+	}
+	return e.matchers[best]
+}
+
+// block writes a block of the first n tokens, or of src[at:end] as it is if that is shorter.
+func (e *Encoder) block(w *bitWriter, src []byte, at, end, n int, last bool) {
+	e.code.clear()
+	e.code.count(e.tokens[:n], src)
+	bits := e.code.build()
+	if stored := end - at + storedHead; bits >= 8*stored {
+		w.grow(stored + 1)
+		w.stored(src[at:end], last)
+		return
+	}
+	w.grow(bits/8 + 1)
+	e.code.entries()
+	w.header(&e.code, last)
+	w.tokens(&e.code, e.tokens[:n], src)
+	w.word(e.code.words[endOfBlock])
+}
+
+// grow provides memory for n bytes and for what the last flush writes after them.
+func (w *bitWriter) grow(n int) {
+	w.out = slices.Grow(w.out[:w.at], n+16)
+	w.out = w.out[:cap(w.out)]
+}
+
+// storedHead is the number of bytes before those of a stored block, without the first bits.
+const storedHead = 4
+
+// stored writes a block as it is.
+func (w *bitWriter) stored(p []byte, last bool) {
+	head := uint64(0)
+	if last {
+		head = 1
+	}
+	w.add(head, 3)
+	w.align()
+	w.add(uint64(len(p)), 16)
+	w.add(uint64(len(p))^0xffff, 16)
+	w.at += copy(w.out[w.at:], p)
+}

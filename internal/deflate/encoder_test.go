@@ -1,0 +1,466 @@
+package deflate
+
+import (
+	"bytes"
+	"compress/zlib"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"leat/internal/inflate"
+	"leat/internal/pytest"
+)
+
+var updateGolden = flag.Bool("update-golden", false, "write testdata/streams.txt instead of comparing with it")
+
+// layouts are the options that lead to different matchers.
+var layouts = []Options{
+	{},
+	{Element: 1, Row: 512, Predictor: 2},
+	{Element: 2, Row: 1024, Predictor: 1},
+	{Element: 2, Row: 1024, Predictor: 2},
+	{Element: 4, Row: 2048, Predictor: 1},
+	{Element: 4, Row: 2048, Predictor: 2},
+	{Element: 4, Row: 2048, Predictor: 3},
+	{Element: 1, Row: 1 << 20},
+}
+
+// kinds are kinds of data that the matchers treat differently.
+var kinds = []string{"zero", "noise", "runs", "few", "skew", "ramp", "repeats", "classes", "scene", "floats",
+	"nodata above", "rare bytes", "fibonacci"}
+
+// made returns n bytes of a kind, the same on every machine: it computes with integers only.
+func made(kind string, n int) []byte {
+	r := rand.New(rand.NewPCG(uint64(len(kind)), 7))
+	p := make([]byte, n)
+	switch kind {
+	case "noise":
+		for i := range p {
+			p[i] = byte(r.Uint32())
+		}
+	case "runs":
+		v, left := byte(0), 0
+		for i := range p {
+			if left == 0 {
+				v, left = byte(r.Uint32()), 1+r.IntN(1+r.IntN(900))
+			}
+			p[i] = v
+			left--
+		}
+	case "few":
+		for i := range p {
+			p[i] = "abcd"[r.IntN(4)]
+		}
+	case "skew": // noise of few values: sums of bits
+		for i := range p {
+			v := r.Uint64()
+			p[i] = byte(v&3 + v>>2&3 + v>>4&7 + v>>7&7)
+		}
+	case "ramp":
+		for i := range p {
+			p[i] = byte(i / 3)
+		}
+	case "repeats": // at every distance, and beyond the window
+		for i := range p {
+			p[i] = byte(r.Uint32())
+		}
+		for i := 300; i+300 < n; i += 300 + r.IntN(200) {
+			from := max(0, i-1-r.IntN(min(i, 40000)))
+			copy(p[i:i+r.IntN(290)], p[from:])
+		}
+	case "classes":
+		for i := range p {
+			x, y := i%512, i/512
+			p[i] = byte((x/41+y/29)%5 + (x*x+y*y)/9000%3)
+		}
+	case "scene", "nodata above": // uint16 after predictor 2
+		for i := 0; i+2 <= n; i += 2 {
+			if v := r.Uint64(); kind == "scene" || i > n/3 {
+				binary.LittleEndian.PutUint16(p[i:], uint16(v&15)+uint16(v>>4&15)-uint16(v>>8&31))
+			}
+		}
+	case "floats": // planes of float32 after predictor 3
+		for i := range p {
+			switch v := r.Uint64(); i / 512 % 4 {
+			case 0:
+				p[i] = byte(v & 255 / 255)
+			case 1:
+				p[i] = byte(v&7) - byte(v>>3&7)
+			default:
+				p[i] = byte(v)
+			}
+		}
+	case "rare bytes":
+		for i := range p {
+			if p[i] = 7; r.IntN(100) == 0 {
+				p[i] = byte(r.Uint32())
+			}
+		}
+	case "fibonacci": // words longer than the limit, if it were not for that
+		a, b, v, left := 1, 1, byte(0), 1
+		for i := range p {
+			if left == 0 {
+				a, b = b, a+b
+				v, left = v+1, b
+			}
+			p[i] = v
+			left--
+		}
+		r.Shuffle(n, func(i, j int) { p[i], p[j] = p[j], p[i] })
+	}
+	return p
+}
+
+// lengths are around all limits.
+func lengths() []int {
+	all := []int{512, 4095, 24576, 24577, 24590, blockSize, blockSize + 13, 131072 + 5}
+	if !testing.Short() {
+		all = append(all, blockSize-1, blockSize+1, 65536, 2*blockSize, segmentSize-1, segmentSize, segmentSize+1,
+			segmentSize+30000)
+	}
+	return all
+}
+
+// check decodes a stream of data with compress/zlib and internal/inflate, and checks its size.
+func check(t testing.TB, stream, data []byte) {
+	t.Helper()
+	if most := len(data) + len(data)/1000 + 64; len(stream) > most {
+		t.Fatalf("%d bytes for %d, at most %d were promised", len(stream), len(data), most)
+	}
+	r, err := zlib.NewReader(bytes.NewReader(stream))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, data) {
+		t.Fatalf("compress/zlib decodes %d bytes of %d: %v", len(got), len(data), err)
+	}
+	var d inflate.Decoder
+	got := make([]byte, len(data))
+	if n, err := d.Zlib(got, stream); err != nil || n != len(data) || !bytes.Equal(got, data) {
+		t.Fatalf("internal/inflate decodes %d bytes of %d: %v", n, len(data), err)
+	}
+}
+
+func TestDecodersReadStreams(t *testing.T) {
+	for _, o := range layouts {
+		e := NewEncoder(o)
+		for _, kind := range kinds {
+			data := made(kind, 300)
+			step := 1
+			if testing.Short() {
+				step = 3
+			}
+			for n := 0; n <= 300; n += step {
+				check(t, e.AppendZlib(nil, data[:n]), data[:n])
+			}
+			for _, n := range lengths() {
+				data := made(kind, n)
+				check(t, e.AppendZlib(nil, data), data)
+			}
+		}
+	}
+}
+
+// TestOtherLibrariesReadStreams decodes with zlib and, where it is installed, libdeflate, which
+// refuses incomplete codes that others accept.
+func TestOtherLibrariesReadStreams(t *testing.T) {
+	dir := t.TempDir()
+	type stream struct{ Path, Sum string }
+	var all []stream
+	for i, o := range layouts {
+		e := NewEncoder(o)
+		for j, kind := range kinds {
+			for _, n := range []int{0, 1, 5, 100, 258, 5000, 70000, 200000} {
+				data := made(kind, n)
+				path := fmt.Sprintf("%s/%d-%d-%d", dir, i, j, n)
+				if err := os.WriteFile(path, e.AppendZlib(nil, data), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				sum := sha256.Sum256(data)
+				all = append(all, stream{path, hex.EncodeToString(sum[:])})
+			}
+		}
+	}
+	var result struct {
+		Libraries []string
+		Wrong     []string
+	}
+	pytest.Run(t, []string{"zlib", "ctypes"}, `
+import ctypes, hashlib, json, sys, zlib
+decoders = {"zlib": zlib.decompress}
+try:
+    lib = ctypes.CDLL("libdeflate.so.0")
+    lib.libdeflate_alloc_decompressor.restype = ctypes.c_void_p
+    d = ctypes.c_void_p(lib.libdeflate_alloc_decompressor())
+    size = ctypes.c_size_t()
+    out = ctypes.create_string_buffer(1 << 20)
+    long = ctypes.c_size_t
+    def libdeflate(b):
+        status = lib.libdeflate_zlib_decompress(d, b, long(len(b)), out, long(1 << 20), ctypes.byref(size))
+        return out.raw[:size.value] if status == 0 else b"status %d" % status
+    decoders["libdeflate"] = libdeflate
+except OSError:
+    pass
+wrong = []
+for s in json.load(sys.stdin):
+    b = open(s["Path"], "rb").read()
+    for name, decode in decoders.items():
+        try:
+            ok = hashlib.sha256(decode(b)).hexdigest() == s["Sum"]
+        except zlib.error:
+            ok = False
+        if not ok:
+            wrong.append(name + ": " + s["Path"])
+print(json.dumps({"Libraries": list(decoders), "Wrong": wrong}))
+`, all, &result)
+	for _, w := range result.Wrong {
+		t.Errorf("not decoded by %s", w)
+	}
+	t.Logf("%d streams decoded by %s", len(all), strings.Join(result.Libraries, " and "))
+}
+
+// reused holds an encoder per layout that has encoded other data.
+func reused(o Options) *Encoder {
+	e := NewEncoder(o)
+	for _, kind := range kinds {
+		e.AppendZlib(nil, made(kind, 50000))
+	}
+	return e
+}
+
+func TestReuseChangesNoStream(t *testing.T) {
+	for _, o := range layouts {
+		e := reused(o)
+		for _, kind := range kinds {
+			for _, n := range []int{0, 3, 90, 30000, 150000} {
+				data := made(kind, n)
+				fresh := NewEncoder(o).AppendZlib(nil, data)
+				prefix := []byte("what stands before")
+				again := e.AppendZlib(prefix[:len(prefix):len(prefix)], data)
+				if !bytes.HasPrefix(again, prefix) || !bytes.Equal(again[len(prefix):], fresh) {
+					t.Fatalf("%+v, %d bytes of %s: another stream from a used encoder", o, n, kind)
+				}
+			}
+		}
+	}
+}
+
+// TestStreamsNeverChange compares streams with recorded hashes.
+func TestStreamsNeverChange(t *testing.T) {
+	var got strings.Builder
+	for i, o := range layouts {
+		e := NewEncoder(o)
+		for _, kind := range kinds {
+			for _, n := range []int{0, 1, 77, 300, 20000, 140000} {
+				stream := e.AppendZlib(nil, made(kind, n))
+				sum := sha256.Sum256(stream)
+				fmt.Fprintf(&got, "%d %s %d: %d %x\n", i, kind, n, len(stream), sum[:8])
+			}
+		}
+	}
+	const path = "testdata/streams.txt"
+	if *updateGolden {
+		if err := os.MkdirAll("testdata", 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := strings.Split(got.String(), "\n"), strings.Split(string(want), "\n")
+	if len(a) != len(b) {
+		t.Fatalf("%d streams, %d are recorded", len(a), len(b))
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			t.Errorf("stream changed: %s, recorded %s", a[i], b[i])
+		}
+	}
+}
+
+// TestEachMatcher encodes with each matcher, whatever the sample says.
+func TestEachMatcher(t *testing.T) {
+	matchers := map[string]matcher{"runs": (*Encoder).runs,
+		"sixBytes": (*Encoder).sixBytes, "fiveBytes": (*Encoder).fiveBytes,
+		"pixels": (*Encoder).pixels, "pairs": (*Encoder).pairs, "rows": (*Encoder).rows}
+	for name, m := range matchers {
+		for _, row := range []int{1, 2, 700, window - 1} {
+			e := NewEncoder(Options{Row: row})
+			e.matchers = []matcher{m}
+			for _, kind := range kinds {
+				for _, n := range []int{1, 2, 12, 13, 14, 22, 250, 30000, 140001} {
+					if n > 30000 && testing.Short() {
+						continue
+					}
+					data := made(kind, n)
+					t.Run("", func(t *testing.T) { check(t, e.AppendZlib(nil, data), data) })
+					if t.Failed() {
+						t.Fatalf("%s, rows of %d, %d bytes of %s", name, row, n, kind)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestEveryMatch builds streams of one match of each length and of each distance.
+func TestEveryMatch(t *testing.T) {
+	e := NewEncoder(Options{})
+	data := made("noise", window+600)
+	encode := func(length, dist int) {
+		copy(data[window+10:window+10+length], data[window+10-dist:])
+		for i := range length {
+			data[window+10+i] = data[window+10-dist+i]
+		}
+		src := data[:window+10+length]
+		n := appendLiterals(e.tokens, 0, src, 0, window+10)
+		e.tokens[n] = distToken(uint32(dist)) | (firstLength + uint32(length) - minMatch)
+		w := bitWriter{out: []byte{0x78, 1}, at: 2}
+		e.block(&w, src, 0, len(src), n+1, true)
+		w.align()
+		got := make([]byte, len(src))
+		var d inflate.Decoder
+		if k, err := d.Zlib(got, append(w.out[:w.at], 0, 0, 0, 0)); k != len(src) || !bytes.Equal(got, src) {
+			t.Fatalf("length %d, distance %d: %d bytes, %v", length, dist, k, err)
+		}
+	}
+	for length := minMatch; length <= maxMatch; length++ {
+		encode(length, 1+length*101%window)
+	}
+	step := 1
+	for dist := 1; dist <= window; dist += step {
+		encode(3+dist%200, dist)
+		if step = 1 + dist/64; !testing.Short() {
+			step = 1 + dist/1024
+		}
+	}
+	encode(9, window)
+}
+
+func TestHuffmanLengths(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 3))
+	var h huffman
+	for round := range 3000 {
+		n := 2 + r.IntN(litSymbols-1)
+		counts := make([]uint32, n)
+		for i := range counts {
+			switch round % 4 {
+			case 0:
+				counts[i] = uint32(r.IntN(1 << 17))
+			case 1:
+				counts[i] = uint32(r.IntN(3))
+			case 2:
+				counts[i] = uint32(1) << min(r.IntN(21), i)
+			case 3:
+				counts[i] = uint32(math.Exp(r.Float64() * 14))
+			}
+		}
+		limit := []int{litLimit, distLimit, 10, 9}[r.IntN(4)]
+		lens := make([]uint8, n)
+		h.lengths(lens, counts, limit)
+		space, used := 0, 0
+		for i, l := range lens {
+			if int(l) > limit {
+				t.Fatalf("a word of %d bits, at most %d are allowed", l, limit)
+			}
+			if l != 0 {
+				space += 1 << (limit - int(l))
+			}
+			if counts[i] != 0 {
+				if used++; l == 0 {
+					t.Fatalf("symbol %d has no word", i)
+				}
+			}
+			for j := range i {
+				if counts[j] > counts[i] && counts[i] > 0 && lens[j] > l {
+					t.Fatalf("the more frequent symbol %d has the longer word", j)
+				}
+			}
+		}
+		if space != 1<<limit {
+			t.Fatalf("the code of %d symbols is not complete", used)
+		}
+		if limit == litLimit && used > 1 {
+			best, bits := optimal(counts), 0
+			for i, l := range lens {
+				bits += int(l) * int(counts[i])
+			}
+			if bits < best || float64(bits) > 1.02*float64(best) {
+				t.Fatalf("%d bits, without a limit %d", bits, best)
+			}
+		}
+	}
+}
+
+// optimal returns the number of bits by the best code without a limit, slowly.
+func optimal(counts []uint32) int {
+	var nodes []int
+	for _, c := range counts {
+		if c != 0 {
+			nodes = append(nodes, int(c))
+		}
+	}
+	bits := 0
+	for len(nodes) > 1 {
+		for k := range 2 { // the two lightest to the end
+			end := len(nodes) - 1 - k
+			least := 0
+			for i, v := range nodes[:end+1] {
+				if v < nodes[least] {
+					least = i
+				}
+			}
+			nodes[least], nodes[end] = nodes[end], nodes[least]
+		}
+		sum := nodes[len(nodes)-1] + nodes[len(nodes)-2]
+		bits += sum
+		nodes = append(nodes[:len(nodes)-2], sum)
+	}
+	return bits
+}
+
+// FuzzAppendZlib checks the round trip, the bound, and that a used encoder gives the same stream.
+func FuzzAppendZlib(f *testing.F) {
+	for i, kind := range kinds {
+		f.Add(made(kind, 400), uint8(i), uint16(i*37), uint32(i))
+	}
+	used := make([]*Encoder, len(layouts))
+	for i, o := range layouts {
+		used[i] = reused(o)
+	}
+	f.Fuzz(func(t *testing.T, seed []byte, layout uint8, repeat uint16, noise uint32) {
+		// The seed is repeated with some bytes changed, so that inputs reach more than one block.
+		data := append([]byte(nil), seed...)
+		r := rand.New(rand.NewPCG(uint64(noise), 1))
+		for range repeat % 300 {
+			if len(data) == 0 || len(data) > 3*blockSize {
+				break
+			}
+			n := len(data)
+			from := r.IntN(n)
+			data = append(data, data[from:min(n, from+1+r.IntN(3000))]...)
+			for range noise % 7 {
+				data[r.IntN(len(data))] ^= byte(r.Uint32())
+			}
+		}
+		i := int(layout) % len(layouts)
+		stream := NewEncoder(layouts[i]).AppendZlib(nil, data)
+		check(t, stream, data)
+		if again := used[i].AppendZlib(nil, data); !bytes.Equal(again, stream) {
+			t.Fatal("another stream from a used encoder")
+		}
+	})
+}

@@ -1,0 +1,163 @@
+package deflate
+
+const (
+	patience   = 32 // bytes without a match until a matcher skips some, half of it for pixels
+	maxSkip    = 16 // bytes
+	matchGuard = 12 // bytes at the end of a block in which no match begins
+	hashBits   = 14
+	hashPrime  = 0x9e3779b185ebca87
+)
+
+// sixBytes finds runs, and matches of at least six bytes: these nearly always save something.
+func (e *Encoder) sixBytes(src []byte, at, end int) int { return e.matches(src, at, end, 6) }
+
+// fiveBytes finds runs, and matches of at least five bytes.
+func (e *Encoder) fiveBytes(src []byte, at, end int) int { return e.matches(src, at, end, 5) }
+
+// matches finds runs, and matches of at least least bytes, 5 or 6.
+func (e *Encoder) matches(src []byte, at, end, least int) int {
+	tokens, table := e.tokens, (*[1 << hashBits]uint16)(e.table[:])
+	cut := uint(64 - 8*least)
+	n, i, missed := 0, at, 0
+	base := 0 // tokens from here on are literals, one or two
+	for i < end-matchGuard {
+		v := load(src, i)
+		if uint32(v^v>>8) == 0 {
+			tokens[n] = literal | uint32(v&255)
+			to := matchEnd(src, i+5, 1, end)
+			n = appendRun(tokens, n+1, to-i-1)
+			i, base, missed = to, n, 0
+			continue
+		}
+		w := v << (cut & 63)
+		h := w * hashPrime >> (64 - hashBits)
+		d := int(uint16(i) - table[h])
+		table[h] = uint16(i)
+		if d <= i && uint(d-1) < window && (load(src, i-d)^v)<<(cut&63) == 0 {
+			goto found
+		}
+		i++
+		w = v >> 8 << (cut & 63)
+		h = w * hashPrime >> (64 - hashBits)
+		d = int(uint16(i) - table[h])
+		table[h] = uint16(i)
+		if d <= i && uint(d-1) < window && load(src, i-d)<<(cut&63) == w {
+			tokens[n] = literal | uint32(v&255)
+			n++
+			goto found
+		}
+		i++
+		tokens[n] = uint32(v>>8&255)<<secondAt | uint32(v&255)
+		n++
+		if missed += 2; missed < patience {
+			continue
+		}
+
+		// What repeats nothing is noise: look at fewer places.
+		for from := i; ; i += min(4+(i-from)>>6, maxSkip) &^ 1 {
+			if i >= end-matchGuard {
+				i = min(i, end)
+				n = appendLiterals(tokens, n, src, from, i)
+				break
+			}
+			v := load(src, i)
+			if uint32(v^v>>8) == 0 {
+				for i > from && src[i-1] == src[i] {
+					i--
+				}
+				n = appendLiterals(tokens, n, src, from, i)
+				break
+			}
+			h := v << (cut & 63) * hashPrime >> (64 - hashBits)
+			d = int(uint16(i) - table[h])
+			table[h] = uint16(i)
+			if d <= i && uint(d-1) < window && (load(src, i-d)^v)<<(cut&63) == 0 {
+				for i > from && i > d && src[i-1] == src[i-d-1] {
+					i--
+				}
+				n = appendLiterals(tokens, n, src, from, i)
+				base = n
+				goto found
+			}
+		}
+		base, missed = n, 0
+		continue
+
+	found:
+		to := matchEnd(src, i+least, d, min(end, i+maxMatch-2))
+		for n > base && i > d && src[i-1] == src[i-d-1] && to-i < maxMatch {
+			i--
+			if n--; tokens[n]>>secondAt&symbolMask != none {
+				tokens[n] = literal | tokens[n]&symbolMask
+				n++
+			}
+		}
+		tokens[n] = distToken(uint32(d)) | (firstLength + uint32(to-i) - minMatch)
+		n++
+		for j := i + 2; j < min(to, end-matchGuard); j += 3 {
+			table[load(src, j)<<(cut&63)*hashPrime>>(64-hashBits)] = uint16(j)
+		}
+		i, base, missed = to, n, 0
+	}
+	return appendLiterals(tokens, n, src, min(i, end), end)
+}
+
+// pixels finds matches of at least four bytes that begin with a pixel of two bytes: values of 16
+// bits repeat in pairs, though seldom in longer sequences.
+func (e *Encoder) pixels(src []byte, at, end int) int {
+	tokens, table := e.tokens, (*[1 << hashBits]uint16)(e.table[:])
+	n, i, missed := 0, at, 0
+	base := 0 // tokens from here on are literals, one or two
+	for i < end-matchGuard {
+		v := load(src, i)
+		h := pixelHash(v)
+		d := int(uint16(i) - table[h])
+		table[h] = uint16(i)
+		if d > i || uint(d-1) >= window || uint32(load(src, i-d)^v) != 0 {
+			tokens[n] = uint32(v>>8&255)<<secondAt | uint32(v&255)
+			n++
+			i += 2
+			if missed += 2; missed < patience/2 {
+				continue
+			}
+			from := i
+			for ; i < end-matchGuard; i += min(4+(i-from)>>6, maxSkip) &^ 1 {
+				v := load(src, i)
+				h := pixelHash(v)
+				d = int(uint16(i) - table[h])
+				table[h] = uint16(i)
+				if d <= i && uint(d-1) < window && uint32(load(src, i-d)^v) == 0 {
+					break
+				}
+			}
+			i = min(i, end)
+			n = appendLiterals(tokens, n, src, from, i)
+			base, missed = n, 0
+			if i >= end-matchGuard {
+				break
+			}
+		}
+		to := matchEnd(src, i+4, d, min(end, i+maxMatch-2))
+		for n > base && i > d && src[i-1] == src[i-d-1] && to-i < maxMatch {
+			i--
+			if n--; tokens[n]>>secondAt&symbolMask != none {
+				tokens[n] = literal | tokens[n]&symbolMask
+				n++
+			}
+		}
+		tokens[n] = distToken(uint32(d)) | (firstLength + uint32(to-i) - minMatch)
+		n++
+		for j := (i+3-at)&^1 + at; j < min(to, end-matchGuard); j += 4 {
+			table[pixelHash(load(src, j))] = uint16(j)
+		}
+		i, base, missed = to, n, 0
+		if (i-at)&1 != 0 && i < end {
+			tokens[n] = literal | uint32(src[i])
+			n++
+			i++
+		}
+	}
+	return appendLiterals(tokens, n, src, min(i, end), end)
+}
+
+func pixelHash(v uint64) uint32 { return uint32(v) * 2654435761 >> (32 - hashBits) }

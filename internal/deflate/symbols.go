@@ -1,0 +1,126 @@
+package deflate
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// A token is one or two symbols, or a run of literals.
+//
+//	0-8    a literal, or firstLength plus the length of a match less minMatch
+//	9-17   a literal, or firstDist plus the symbol of the match's distance, or none
+//	18-30  the distance's extra bits
+//	31     clear
+//
+// With bit 31 set, the other bits are a number of literals, and the next element is the place of
+// the first in the source.
+const (
+	secondAt    = 9
+	extraAt     = 18
+	symbolMask  = 511
+	firstLength = 256
+	firstDist   = 256
+	none        = 288
+	literalRun  = 1 << 31
+
+	minMatch = 3
+	maxMatch = 258
+	window   = 32768
+)
+
+// lengthSymbols are the symbols of the lengths less minMatch, less 257, and lengthExtras the
+// numbers of their extra bits and, from bit 8, their values.
+var lengthSymbols, lengthExtras = makeLengths()
+
+func makeLengths() (symbols [256]uint8, extras [256]uint16) {
+	length := 0
+	for s := range 28 {
+		extra := max(s-4, 0) / 4
+		for v := range 1 << extra {
+			if length < 255 {
+				symbols[length], extras[length] = uint8(s), uint16(v<<8|extra)
+				length++
+			}
+		}
+	}
+	symbols[255] = 28
+	return symbols, extras
+}
+
+// lengthExtraBits and distExtraBits return the number of extra bits after a symbol, the length's
+// less 257.
+func lengthExtraBits(s int) int {
+	if s == 28 {
+		return 0
+	}
+	return max(s-4, 0) / 4
+}
+
+func distExtraBits(s int) int { return max(s-2, 0) / 2 }
+
+// distToken returns the part of a token that describes a distance.
+func distToken(d uint32) uint32 {
+	if d <= 2 {
+		return (firstDist + d - 1) << secondAt
+	}
+	d--
+	k := uint32(bits.Len32(d)-2) & 31 // extra bits
+	return (firstDist+2*k+d>>k)<<secondAt | d&(1<<k-1)<<extraAt
+}
+
+const (
+	run1    = firstDist << secondAt // a match at distance 1, less its length
+	literal = none << secondAt      // a literal, less its value
+)
+
+func load(p []byte, i int) uint64 { return binary.LittleEndian.Uint64(p[i : i+8 : i+8]) }
+
+func store(p []byte, i int, v uint64) { binary.LittleEndian.PutUint64(p[i:i+8:i+8], v) }
+
+// matchEnd returns the end of the bytes from i on that equal those from i-d on, at most end. The
+// bytes before i are known to be equal.
+func matchEnd(src []byte, i, d, end int) int {
+	for i+8 <= end {
+		if x := load(src, i) ^ load(src, i-d); x != 0 {
+			return i + bits.TrailingZeros64(x)>>3
+		}
+		i += 8
+	}
+	for i < end && src[i] == src[i-d] {
+		i++
+	}
+	return i
+}
+
+// appendRun stores the tokens of a run of length bytes at distance 1 from n on and returns the next
+// place.
+func appendRun(tokens []uint32, n, length int) int {
+	for length > maxMatch {
+		k := maxMatch
+		if length < maxMatch+minMatch {
+			k = length - minMatch
+		}
+		tokens[n] = run1 | (firstLength + uint32(k) - minMatch)
+		n++
+		length -= k
+	}
+	tokens[n] = run1 | (firstLength + uint32(length) - minMatch)
+	return n + 1
+}
+
+// appendLiterals stores the tokens of the literals from a to b.
+func appendLiterals(tokens []uint32, n int, src []byte, a, b int) int {
+	switch b - a {
+	case 0:
+	case 1:
+		tokens[n] = literal | uint32(src[a])
+		n++
+	case 2:
+		tokens[n] = uint32(src[a+1])<<secondAt | uint32(src[a])
+		n++
+	default:
+		tokens[n], tokens[n+1] = literalRun|uint32(b-a), uint32(a)
+		n += 2
+	}
+	return n
+}

@@ -1,0 +1,301 @@
+package deflate
+
+import "encoding/binary"
+
+// code holds the words of one block.
+type code struct {
+	lits  [litSymbols]uint32 // counts
+	dists [distSymbols]uint32
+	lens  [litSymbols + distSymbols]uint8
+	hlit  int
+	hdist int
+
+	metaCounts [metaSymbols]uint32
+	metaLens   [metaSymbols]uint8
+	metas      []uint16 // symbols, extra bits from bit 8 on
+	hmeta      int
+
+	// Entries of tokens: by their first symbol, whose extra bits are part of the word; by their
+	// second, with the number of extra bits in bits 6 to 9.
+	first, second [512]uint64
+	words         [litSymbols]uint64
+	huffman       huffman
+}
+
+// clear sets the counts to those of a block without tokens.
+func (c *code) clear() {
+	clear(c.lits[:])
+	clear(c.dists[:])
+	c.lits[endOfBlock] = 1
+}
+
+// count adds the symbols of tokens to the counts.
+func (c *code) count(tokens []uint32, src []byte) {
+	var first, second [512]uint32
+	var l0, l1, l2, l3 [256]uint32
+	for i := 0; i < len(tokens); i++ {
+		t := tokens[i]
+		if t < literalRun {
+			first[t&symbolMask]++
+			second[t>>secondAt&symbolMask]++
+			continue
+		}
+		i++
+		p := src[tokens[i]:][:t&^literalRun]
+		for ; len(p) >= 8; p = p[8:] {
+			v := binary.LittleEndian.Uint64(p)
+			l0[v&255]++
+			l1[v>>8&255]++
+			l2[v>>16&255]++
+			l3[v>>24&255]++
+			l0[v>>32&255]++
+			l1[v>>40&255]++
+			l2[v>>48&255]++
+			l3[v>>56]++
+		}
+		for _, b := range p {
+			l0[b]++
+		}
+	}
+	for s := range 256 {
+		c.lits[s] += first[s] + second[s] + l0[s] + l1[s] + l2[s] + l3[s]
+	}
+	for k, s := range lengthSymbols {
+		c.lits[257+int(s)] += first[firstLength+k]
+	}
+	for s := range c.dists {
+		c.dists[s] += second[firstDist+s]
+	}
+}
+
+// build makes the words for the counts and returns the number of bits of the block.
+func (c *code) build() int {
+	c.huffman.lengths(c.lens[:litSymbols], c.lits[:], litLimit)
+	c.hlit = litSymbols
+	for c.lens[c.hlit-1] == 0 {
+		c.hlit--
+	}
+	dists := c.lens[c.hlit:][:distSymbols]
+	c.huffman.lengths(dists, c.dists[:], distLimit)
+	c.hdist = distSymbols
+	for dists[c.hdist-1] == 0 {
+		c.hdist--
+	}
+	bits := 0
+	for s, n := range c.lits[:c.hlit] {
+		k := int(c.lens[s])
+		if s > endOfBlock {
+			k += lengthExtraBits(s - 257)
+		}
+		bits += int(n) * k
+	}
+	for s, n := range c.dists[:c.hdist] {
+		bits += int(n) * (int(dists[s]) + distExtraBits(s))
+	}
+	return bits + c.describe()
+}
+
+var metaOrder = [metaSymbols]uint8{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}
+
+// describe encodes the lengths of the words and returns the number of bits of the block's header.
+func (c *code) describe() int {
+	lens := c.lens[:c.hlit+c.hdist]
+	c.metas = c.metas[:0]
+	clear(c.metaCounts[:])
+	add := func(symbol, extra int) {
+		c.metas = append(c.metas, uint16(extra<<8|symbol))
+		c.metaCounts[symbol]++
+	}
+	for i := 0; i < len(lens); {
+		l := lens[i]
+		n := 1
+		for i+n < len(lens) && lens[i+n] == l {
+			n++
+		}
+		i += n
+		if l != 0 {
+			add(int(l), 0)
+			n--
+		}
+		for n > 0 {
+			switch {
+			case l == 0 && n >= 11:
+				k := min(n, 138)
+				add(18, k-11)
+				n -= k
+			case l == 0 && n >= 3:
+				add(17, n-3)
+				n = 0
+			case l != 0 && n >= 3:
+				k := min(n, 6)
+				add(16, k-3)
+				n -= k
+			default:
+				add(int(l), 0)
+				n--
+			}
+		}
+	}
+	c.huffman.lengths(c.metaLens[:], c.metaCounts[:], metaLimit)
+	c.hmeta = metaSymbols
+	for c.metaLens[metaOrder[c.hmeta-1]] == 0 {
+		c.hmeta--
+	}
+	bits := 3 + 5 + 5 + 4 + 3*c.hmeta
+	for s, n := range c.metaCounts {
+		bits += int(n) * (int(c.metaLens[s]) + metaExtraBits(s))
+	}
+	return bits
+}
+
+func metaExtraBits(s int) int {
+	switch s {
+	case 16:
+		return 2
+	case 17:
+		return 3
+	case 18:
+		return 7
+	}
+	return 0
+}
+
+// entries makes the entries of tokens.
+func (c *code) entries() {
+	words(c.words[:c.hlit], c.lens[:c.hlit])
+	copy(c.first[:256], c.words[:])
+	copy(c.second[:256], c.words[:])
+	clear(c.words[c.hlit:])
+	for k, s := range lengthSymbols {
+		e := c.words[257+int(s)]
+		x := uint64(lengthExtras[k])
+		l, n := e&63, x&63
+		// The extra bits come above those of the word.
+		c.first[firstLength+k] = (e&^63)>>n | x>>8<<(64-n&63) | (l + n)
+	}
+	words(c.second[firstDist:], c.lens[c.hlit:c.hlit+c.hdist])
+	for s := range c.hdist {
+		if c.second[firstDist+s] != 0 {
+			c.second[firstDist+s] |= uint64(distExtraBits(s)) << 6
+		}
+	}
+	c.second[none] = 0
+}
+
+// bitWriter writes bits into memory that its caller has found to be enough, with seven bytes more
+// than the bits need. The last n&63 bits of acc, its highest, are still to be written; between
+// calls these are fewer than 8.
+type bitWriter struct {
+	out []byte
+	at  int
+	acc uint64
+	n   uint64
+}
+
+// add writes k bits, at most 32.
+func (w *bitWriter) add(v uint64, k uint) {
+	if k == 0 {
+		return
+	}
+	w.acc = w.acc>>k | v<<(64-k)
+	w.n += uint64(k)
+	w.flush()
+}
+
+// word writes the word of an entry.
+func (w *bitWriter) word(e uint64) {
+	k := uint(e & 63)
+	w.add(e>>(64-k), k)
+}
+
+func (w *bitWriter) flush() {
+	store(w.out, w.at, w.acc>>(-w.n&63))
+	w.at += int(w.n & 63 >> 3)
+	w.n &= 7
+}
+
+// align fills up the last byte.
+func (w *bitWriter) align() {
+	w.add(0, uint(-w.n&7))
+}
+
+// header writes the header of a dynamic block.
+func (w *bitWriter) header(c *code, last bool) {
+	head := uint64(2 << 1)
+	if last {
+		head |= 1
+	}
+	w.add(head|uint64(c.hlit-257)<<3|uint64(c.hdist-1)<<8|uint64(c.hmeta-4)<<13, 17)
+	for _, s := range metaOrder[:c.hmeta] {
+		w.add(uint64(c.metaLens[s]), 3)
+	}
+	var entries [metaSymbols]uint64
+	words(entries[:], c.metaLens[:])
+	for _, m := range c.metas {
+		w.word(entries[m&255])
+		w.add(uint64(m>>8), uint(metaExtraBits(int(m&255))))
+	}
+}
+
+// tokens writes tokens of src. A word of 13 bits, the two of a match with their extra bits (18 and
+// 12+13) and what is left of a byte are at most 50 bits.
+func (w *bitWriter) tokens(c *code, tokens []uint32, src []byte) {
+	out, at, acc, n := w.out, w.at, w.acc, w.n
+	first, second := &c.first, &c.second
+	for i := 0; i < len(tokens); i++ {
+		t := tokens[i]
+		if t >= literalRun {
+			i++
+			at, acc, n = literals(out, at, acc, n, first, src[tokens[i]:][:t&^literalRun])
+			continue
+		}
+		e := first[t&symbolMask]
+		f := second[t>>secondAt&symbolMask]
+		acc = acc>>(e&63) | e
+		n += e & 63
+		acc = acc>>(f&63) | f&^1023
+		n += f & 63
+		k := f >> 6 & 15
+		acc = acc>>k | uint64(t>>extraAt)<<(-k&63)
+		n += k
+		store(out, at, acc>>(-n&63))
+		at += int(n & 63 >> 3)
+		n &= 7
+	}
+	w.at, w.acc, w.n = at, acc, n
+}
+
+// literals writes literals: four words, of at most 13 bits, per flush. The lowest bits of an entry,
+// its length, fall into acc with the word, but below the 59 bits that are ever used.
+func literals(out []byte, at int, acc, n uint64, first *[512]uint64, p []byte) (int, uint64, uint64) {
+	for ; len(p) >= 8; p = p[8:] {
+		v := binary.LittleEndian.Uint64(p)
+		e0, e1, e2, e3 := first[v&255], first[v>>8&255], first[v>>16&255], first[v>>24&255]
+		a, k := e0>>(e1&63)|e1, e0+e1
+		b, l := e2>>(e3&63)|e3, e2+e3
+		acc = acc>>(k&63) | a
+		acc = acc>>(l&63) | b
+		n += k + l
+		store(out, at, acc>>(-n&63))
+		at += int(n & 63 >> 3)
+		n &= 7
+		e0, e1, e2, e3 = first[v>>32&255], first[v>>40&255], first[v>>48&255], first[v>>56]
+		a, k = e0>>(e1&63)|e1, e0+e1
+		b, l = e2>>(e3&63)|e3, e2+e3
+		acc = acc>>(k&63) | a
+		acc = acc>>(l&63) | b
+		n += k + l
+		store(out, at, acc>>(-n&63))
+		at += int(n & 63 >> 3)
+		n &= 7
+	}
+	for _, b := range p {
+		e := first[b]
+		acc = acc>>(e&63) | e
+		n += e
+		store(out, at, acc>>(-n&63))
+		at += int(n & 63 >> 3)
+		n &= 7
+	}
+	return at, acc, n
+}
