@@ -39,7 +39,7 @@ func (g *generator) neighbours(depth int) string {
 	case 0:
 		return fmt.Sprintf("shift(%s, %d, %d)", n(), g.IntN(5)-2, g.IntN(11)-5)
 	case 1:
-		whole := []string{g.boolean(depth-1, 0), "count(m)", "bits(classify(a, [1, 3]), 0, 1)",
+		whole := []string{"not " + g.boolean(depth-1, 4), "count(m)", "bits(classify(a, [1, 3]), 0, 1)",
 			"isnodata(b)"}[g.IntN(4)]
 		return fmt.Sprintf("focal_%s(%s, %s)", []string{"mean", "sum"}[g.IntN(2)], whole, g.side())
 	}
@@ -115,8 +115,8 @@ func (c *numpyCase) evalWindow(p *Program, r *rand.Rand, w block.Window, margin 
 		}
 		src = append(src, o)
 	}
-	frame := Frame{Place: Place{Col: w.Col, Row: w.Row, Columns: w.Width, Transform: *c.Transform}, Rows: w.Height,
-		Margin: margin}
+	frame := Frame{Place: Place{Col: w.Col, Row: w.Row, Columns: w.Width, Transform: *c.Transform,
+		Geodetic: c.coordinate}, Rows: w.Height, Margin: margin}
 	return p.NewEvaluator().EvalWindow(frame, src, dst, counts)
 }
 

@@ -30,7 +30,12 @@ type numpyCase struct {
 	// Of cases of focal functions: the transform, and how arguments continue outside the domain.
 	Transform *[6]float64 `json:"transform,omitempty"`
 	Margin    string      `json:"margin,omitempty"`
-	near      bool        // the root is a transcendental function: allow 2 units in the last place
+	// Of cases with lon, lat and pixel_area: the CRS, and the transform unless it is Transform.
+	CRS    string      `json:"crs,omitempty"`
+	Affine *[6]float64 `json:"affine,omitempty"`
+	near   bool        // the root is a transcendental function: allow 2 units in the last place
+
+	geodetic map[string]string // of the result
 }
 
 type numpyInput struct {
@@ -64,7 +69,9 @@ type numpyResult struct {
 	Nodata *string  `json:"nodata"`
 	Bands  []string `json:"bands"`
 	Near   []string `json:"near"` // errors allowed by pixel, as float64
-	Count  struct {
+	// Geodetic has the values of lon, lat and pixel_area, which Place.Geodetic takes.
+	Geodetic map[string]string `json:"geodetic"`
+	Count    struct {
 		Invalid, Saturated, Collision, Inf int64
 	} `json:"count"`
 }
@@ -89,7 +96,11 @@ func TestRandomExpressionsEqualNumPy(t *testing.T) {
 	if s := os.Getenv("LEAT_EXPR_SEED"); s != "" {
 		fmt.Sscan(s, &seed)
 	}
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1))}
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), geodetic: true}
+	if text, err := exec.Command(py, "-c", "import pyproj").CombinedOutput(); err != nil {
+		g.geodetic = false
+		t.Logf("no lon, lat and pixel_area: install the package python3-pyproj\n%s", text)
+	}
 	var cases []numpyCase
 	for range rounds {
 		cases = append(cases, g.oneCase())
@@ -227,7 +238,12 @@ func (c *numpyCase) check(want numpyResult) error {
 		dst[i] = ndarray.New(p.Type(), c.N).Data
 	}
 	var counts Counts
-	place := Place{Col: c.Place[0], Row: c.Place[1], Columns: placeColumns, Transform: placeTransform}
+	c.geodetic = want.Geodetic
+	place := Place{Col: c.Place[0], Row: c.Place[1], Columns: placeColumns, Transform: placeTransform,
+		Geodetic: c.coordinate}
+	if c.Affine != nil {
+		place.Transform = *c.Affine
+	}
 	if c.Transform == nil {
 		err = p.NewEvaluator().EvalAt(place, src, dst, c.N, &counts)
 	} else if err = c.evalWindow(p, rand.New(rand.NewPCG(1, 1)), c.domain(), p.Margin(), dst, &counts); err == nil {
@@ -331,6 +347,8 @@ type generator struct {
 	focal  bool // the case has the pixels of a domain
 	// defined makes expressions use the name d.
 	defined bool
+	// geodetic makes them use lon, lat and pixel_area.
+	geodetic bool
 }
 
 func (g *generator) oneCase() numpyCase {
@@ -388,6 +406,9 @@ func (g *generator) oneCase() numpyCase {
 	c.Tables = map[string]string{"v": g.table(2), "r": g.table(3)}
 	if g.focal {
 		g.focalCase(&c)
+	}
+	if g.geodetic {
+		g.geodeticCase(&c)
 	}
 	c.NoMask = g.IntN(12) == 0
 	if g.IntN(4) == 0 {
@@ -704,6 +725,9 @@ func (g *generator) leaf(need int) string {
 		return "s[1][1]"
 	case 4:
 		if g.IntN(3) == 0 {
+			if g.geodetic {
+				return coordinates[g.IntN(7)]
+			}
 			return coordinates[g.IntN(4)]
 		}
 	}

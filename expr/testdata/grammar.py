@@ -171,7 +171,7 @@ class Parser:
             return ("float", float(t))
         if t == "pi":
             return ("float", math.pi)
-        if t in ("x", "y", "col", "row"):
+        if t in ("x", "y", "col", "row", "lon", "lat", "pixel_area"):
             return ("place", t)
         if t == "nodata":
             return ("nodata",)

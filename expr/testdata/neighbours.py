@@ -50,22 +50,11 @@ class Neighbours(Env):
     def __init__(self, case, tree):
         super().__init__(case)
         self.margin = {"": None, "reflect": "symmetric", "nearest": "edge"}[case.get("margin", "")]
-        self.transform = case.get("transform")
         self.focal = occurs(tree)
 
     def place(self, name):
-        if not self.transform:
-            return super().place(name)
-        first_col, first_row, _, _ = self.at
-        i = np.arange(self.n)
-        col, row = first_col + i % COLUMNS, first_row + i // COLUMNS
-        ok = np.ones(self.n, bool)
-        t = self.transform
-        if name in ("x", "y"):
-            k = 0 if name == "x" else 3
-            return V("float", (col + 0.5) * t[k + 1] + (row + 0.5) * t[k + 2] + t[k], ok, maybe=False)
         v = super().place(name)
-        if self.focal:  # all pixels of the domain
+        if self.focal and name in ("col", "row"):  # all pixels of the domain
             v.lo, v.hi = int(v.data.min()), int(v.data.max())
         return v
 
@@ -231,7 +220,7 @@ class Neighbours(Env):
             scale = numbers[0]
         if scale <= 0 or not -360 <= azimuth <= 360 or not 0 <= altitude <= 90:
             raise Refused("numbers")
-        t = self.transform or [0, 1, 0, 0, 0, -1]
+        t = self.transform
         dx, dy = abs(t[1]) * scale, abs(t[5]) * scale
         p = ((c + 2 * f + i) - (a + 2 * d + g)) / (8 * dx)
         q = ((a + 2 * b + c) - (g + 2 * h + i)) / (8 * dy)

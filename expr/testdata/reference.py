@@ -160,7 +160,9 @@ def run(case):
     try:
         tree = Parser(case["text"]).whole()
         env = Neighbours(case, tree)
-        return stored(env, env.eval(tree), case.get("opts", {}))
+        result = stored(env, env.eval(tree), case.get("opts", {}))
+        result["geodetic"] = {name: v.astype(F64).tobytes().hex() for name, v in env.geodetic.items()}
+        return result
     except Refused as e:
         return {"error": "refused", "why": str(e)}
 

@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 
+import geodetic
 from grammar import Refused
 
 np.seterr(all="ignore")
@@ -100,6 +101,9 @@ def no_nodata(*vs):
 REDUCERS = ("mean median std var sum count mode first last any all argmin argmax pick percentile quantile".split())
 
 
+PLACE = (500000.25, 30, 0.1, 4000000, -0.3, -29.9)
+
+
 class Env:
     def __init__(self, case):
         self.n = case["n"]
@@ -108,6 +112,9 @@ class Env:
         self.memo = {}
         self.named = {}
         self.at = case["place"]
+        self.transform = case.get("transform") or case.get("affine") or PLACE
+        self.crs = case.get("crs")
+        self.geodetic = {}
         self.tables = case.get("tables", {})
 
     # -- inputs
@@ -155,11 +162,15 @@ class Env:
         i = np.arange(self.n)
         col, row = first_col + i % 7, first_row + i // 7
         ok = np.ones(self.n, bool)
+        if name in geodetic.NAMES:
+            data = geodetic.coordinate(name, self.crs, self.transform, col, row)
+            self.geodetic[name] = data
+            return V("float", data, np.isfinite(data))
         if name == "col":
             return V("int", col.astype("i8"), ok, 0, width - 1, maybe=False)
         if name == "row":
             return V("int", row.astype("i8"), ok, 0, height - 1, maybe=False)
-        t = (500000.25, 30, 0.1) if name == "x" else (4000000, -0.3, -29.9)
+        t = self.transform[0 if name == "x" else 3 :]
         return V("float", (col + 0.5) * t[1] + (row + 0.5) * t[2] + t[0], ok, maybe=False)
 
     def name(self, name):
