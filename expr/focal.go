@@ -71,16 +71,21 @@ func (c *compiler) weights(n *ast) (rows [][]float64, err error) {
 	return rows, nil
 }
 
-// constantNumber returns the value of an argument that must be a number within limits.
+// constantNumber returns the value of an argument that must be a number within limits. Without
+// limits above, it must be greater than low, or finite.
 func (c *compiler) constantNumber(n *ast, what string, low, high float64) (float64, error) {
 	v, err := c.compile(n)
 	if err != nil {
 		return 0, err
 	}
 	k := v.bands()[0]
-	if v.list || len(v.bands()) != 1 || !k.konst || !(k.c >= low && k.c <= high) {
-		limits := "a number"
-		if high < math.MaxFloat64 {
+	above := high == math.MaxFloat64 && low > -high
+	if v.list || len(v.bands()) != 1 || !k.konst || !(k.c >= low && k.c <= high) || above && k.c == low {
+		limits := "a finite number"
+		switch {
+		case above:
+			limits = fmt.Sprintf("a number greater than %v", low)
+		case high < math.MaxFloat64:
 			limits = fmt.Sprintf("a number from %v to %v", low, high)
 		}
 		return 0, c.fail(n.pos, "%s must be %s", what, limits)
@@ -114,8 +119,6 @@ func (c *compiler) terrainNumbers(n *ast) ([]float64, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case scale == 0:
-		return nil, c.fail(n.args[len(n.args)-1].pos, "the scale must be above 0")
 	case c.ground == NoGround:
 		return nil, c.fail(n.pos, "%s needs the size of pixels on the ground: the grid is not georeferenced", n.text)
 	case c.ground == GroundDegrees && !scaled && n.text != "aspect":

@@ -71,11 +71,12 @@ func parseTable(text string) ([]tableRow, error) {
 	return rows, nil
 }
 
-// isHeader reports whether fields are names of columns: none of them is a value of a row.
+// isHeader reports whether fields are names of columns: none of them is a value of a row, or begins
+// as a number does.
 func isHeader(fields []string) bool {
 	return !slices.ContainsFunc(fields, func(f string) bool {
 		_, err := strconv.ParseFloat(f, 64)
-		return err == nil || f == "nodata"
+		return err == nil || f == "nodata" || f != "" && strings.ContainsRune("+-.0123456789", rune(f[0]))
 	})
 }
 

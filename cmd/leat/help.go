@@ -145,15 +145,21 @@ func shortHelp(c *cobra.Command) {
 // briefHelp prints what a command without options gets, before the error that says what is missing.
 func briefHelp(w io.Writer, c *cobra.Command) {
 	example, _, _ := strings.Cut(c.Example, "\n")
-	fmt.Fprintf(w, "%s.\n\nUsage:\n  %s\n\nExample:\n%s\n\n%s -h shows the options that people use, --help all of them.\n\n",
-		c.Short, c.UseLine(), example, c.CommandPath())
+	more := c.CommandPath() + " --help shows all options."
+	if hasShortHelp(c) {
+		more = c.CommandPath() + " -h shows the options that people use, --help all of them."
+	}
+	fmt.Fprintf(w, "%s.\n\nUsage:\n  %s\n\nExample:\n%s\n\n%s\n\n", c.Short, c.UseLine(), example, more)
 }
+
+// hasShortHelp reports whether -h and --help of a command differ.
+func hasShortHelp(c *cobra.Command) bool { return c.Name() == "apply" }
 
 // setShortHelp lets -h, unlike --help, show the options that people use.
 func setShortHelp(c *cobra.Command) {
 	all := c.HelpFunc()
 	c.SetHelpFunc(func(c *cobra.Command, args []string) {
-		if slices.Contains(args, "-h") && !slices.Contains(args, "--help") && c.Name() == "apply" {
+		if slices.Contains(args, "-h") && !slices.Contains(args, "--help") && hasShortHelp(c) {
 			shortHelp(c)
 			return
 		}

@@ -52,7 +52,12 @@ Exit codes: 0 done, 1 failed, 2 a mistake in the command line.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return runZonal(cmd, f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().NFlag() == 0 {
+				briefHelp(cmd.ErrOrStderr(), cmd)
+			}
+			return runZonal(cmd, f)
+		},
 	}
 	f.AddFlags(c.Flags())
 	completeJobOptions(c)
@@ -106,17 +111,17 @@ func (f *zonalFlags) run(cmd *cobra.Command, in *stores.Stores) error {
 func (f *zonalFlags) job(cmd *cobra.Command, in *stores.Stores) (*apply.Job, error) {
 	ctx := cmd.Context()
 	job := &apply.Job{Open: in.Open, Store: in, Inputs: map[string]apply.Input{}}
-	if err := f.Finalize(); err != nil {
-		return job, err
-	}
+	var err error
 	if len(f.inputs) == 0 && len(f.vectors.vectors) == 0 {
-		return job, errors.New("no input: give at least one -i NAME=FILE")
+		err = errors.New("no input: give at least one -i NAME=FILE")
+	}
+	if err = errors.Join(err, f.Finalize()); err != nil {
+		return job, err
 	}
 	if err := f.addInputs(ctx, job, in); err != nil {
 		return job, err
 	}
 	f.runFlags.setOptions(job)
-	var err error
 	job.Concurrency, err = f.concurrency()
 	job.Controls.NoMask, job.Controls.Unscale = f.noMask, f.unscale
 	warn := func(text string) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -225,5 +226,8 @@ func TestVersion(t *testing.T) {
 	v, err := Version()
 	if err != nil || !strings.HasPrefix(v, fmt.Sprintf("%d.%d.", version/1_000_000, version/10_000%100)) {
 		t.Errorf("%q for %d (%v)", v, version, err)
+	}
+	if v, err := PROJVersion(); err != nil || !regexp.MustCompile(`^([6-9]|1\d)\.\d+\.\d+$`).MatchString(v) {
+		t.Errorf("PROJ %q (%v)", v, err)
 	}
 }

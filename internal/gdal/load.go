@@ -61,6 +61,16 @@ func Version() (string, error) {
 	return c.GDALVersionInfo("RELEASE_NAME"), nil
 }
 
+// PROJVersion returns the version of PROJ that GDAL uses, such as "9.1.1".
+func PROJVersion() (string, error) {
+	if err := load(); err != nil {
+		return "", err
+	}
+	var major, minor, patch int32
+	c.OSRGetPROJVersion(&major, &minor, &patch)
+	return fmt.Sprintf("%d.%d.%d", major, minor, patch), nil
+}
+
 // candidates returns the library names to try, in order. The number in Linux's names is 28 for 3.2
 // and grows by one with each 3.x.
 func candidates() []string {

@@ -180,6 +180,7 @@ type referenceAPI struct {
 	OSRIsSameEx                    func(a, b hSRS, options unsafe.Pointer) int32
 	OSRGetDataAxisToSRSAxisMapping func(s hSRS, count *int32) unsafe.Pointer
 	OSRSetAxisMappingStrategy      func(s hSRS, strategy int32)
+	OSRGetPROJVersion              func(major, minor, patch *int32)
 }
 
 // function is an entry of the table.

@@ -154,8 +154,11 @@ func (r *run) makeParams(ctx context.Context, job apply.Resolved) (made apply.Ma
 
 // checkZonesRaster returns an error unless zones are integers of one band.
 func checkZonesRaster(v apply.Variable, path string) error {
-	if !v.Type.IsInteger() || v.Type.Size() == 8 && !v.Type.IsSigned() {
+	switch {
+	case !v.Type.IsInteger():
 		return fmt.Errorf("zones %s: pixels of %v, expected integers", path, v.Type)
+	case v.Type.Size() == 8 && !v.Type.IsSigned():
+		return fmt.Errorf("zones %s: pixels of %v, expected integers of at most 32 bits, or int64", path, v.Type)
 	}
 	if v.Bands != 1 {
 		return fmt.Errorf("zones %s: %d bands, expected one", path, v.Bands)

@@ -28,6 +28,7 @@ var runProperties = []property[Description]{
 	{"the CRS", func(d *Description) string { return d.CRS }},
 	{"the overlap", func(d *Description) string { return fmt.Sprint(d.Overlap) }},
 	{"the domain of focal functions", func(d *Description) string { return fmt.Sprint(d.Domain) }},
+	{"the version of PROJ, which transforms coordinates,", func(d *Description) string { return d.PROJ }},
 	{"the margin", func(d *Description) string { return choose(d.Overlap > 0, d.Margin, "") }},
 	{"the use of masks and nodata of inputs", func(d *Description) string { return onOff(!d.NoMask) }},
 	{"the scaling of inputs", func(d *Description) string { return onOff(d.Unscale) }},

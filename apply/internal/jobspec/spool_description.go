@@ -45,6 +45,7 @@ type Description struct {
 	Overlap     int       `json:"overlap"`
 	Margin      string    `json:"margin"`
 	Domain      []int     `json:"domain,omitempty"` // of focal functions: column, row, width and height
+	PROJ        string    `json:"proj,omitempty"`   // version, where coordinates are transformed
 	NoMask      bool      `json:"no_mask"`
 	Unscale     bool      `json:"unscale"`
 	Cutline     string    `json:"cutline,omitempty"` // name of the input that outputs are cut by

@@ -12,6 +12,7 @@ import (
 	"leat/apply/internal/output"
 	"leat/apply/internal/resolve"
 	"leat/apply/outcome"
+	"leat/internal/gdal"
 	"leat/internal/worker/protocol"
 	"leat/ndarray"
 )
@@ -47,6 +48,11 @@ func (p *Plan) Describe(job *resolve.Job, o *output.Output, t ndarray.DType, ban
 	if w := job.Domain; !w.Empty() {
 		d.Domain = []int{w.Col, w.Row, w.Width, w.Height}
 	}
+	if transforms(job) {
+		if d.PROJ, err = gdal.PROJVersion(); err != nil {
+			return nil, err
+		}
+	}
 	if f := &values.Function; f.Name != "" {
 		d.Function = f.Name
 		if f.ParamsCodec != nil {
@@ -72,6 +78,15 @@ func (p *Plan) Describe(job *resolve.Job, o *output.Output, t ndarray.DType, ban
 		d.Inputs = append(d.Inputs, describeInput(job, f))
 	}
 	return d, nil
+}
+
+// transforms reports whether PROJ computes coordinates that results depend on.
+func transforms(job *resolve.Job) bool {
+	if slices.ContainsFunc(job.Inputs.Files, func(f *resolve.File) bool { return f.Warp != nil }) {
+		return true
+	}
+	return !resolve.IsWGS84(job.Grid.CRS) && slices.ContainsFunc(slices.Concat(job.Programs, job.Variables),
+		func(p *resolve.Program) bool { return p.Geodetic() })
 }
 
 // alphaBand returns the alpha band of an output with this type, bands and nodata.

@@ -39,7 +39,7 @@ func findTime(info *raster.Info, name string) (time.Time, error) {
 	if t.IsZero() && err == nil {
 		var terr error
 		if t, terr = stac.ParseTime(info.Metadata["TIFFTAG_DATETIME"]); terr != nil {
-			err = fmt.Errorf("neither its metadata nor its name say when it was taken, expected a date such as 20200131, 2020-01-31 or 2020031 in the name")
+			err = fmt.Errorf("neither its metadata nor its name says when it was taken, expected a date such as 20200131, 2020-01-31 or 2020031 in the name")
 		}
 	}
 	return t, err
