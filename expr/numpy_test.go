@@ -134,6 +134,7 @@ func TestRandomExpressionsEqualNumPy(t *testing.T) {
 		if results[i].Error == "refused" {
 			refused++
 		}
+		c.geodetic = results[i].Geodetic
 		if err := c.check(results[i]); err != nil {
 			short := c
 			t.Errorf("%s\n%v\n%s", c.Text, err, describe(short))
@@ -238,7 +239,6 @@ func (c *numpyCase) check(want numpyResult) error {
 		dst[i] = ndarray.New(p.Type(), c.N).Data
 	}
 	var counts Counts
-	c.geodetic = want.Geodetic
 	place := Place{Col: c.Place[0], Row: c.Place[1], Columns: placeColumns, Transform: placeTransform,
 		Geodetic: c.coordinate}
 	if c.Affine != nil {
