@@ -15,8 +15,8 @@
 //
 // The techniques are those of libdeflate: a buffer of 64 bits that is filled by one load, tables
 // whose entries describe a word completely, one loop that does not check the ends and one that
-// does. Entries for a literal and the match after it are new: in a scene's noise the two alternate
-// at random, which no branch predictor predicts.
+// does. Entries for a literal and what follows it, another one or a match, are new: in a scene's
+// noise they alternate at random, which no branch predictor predicts.
 package inflate
 
 import (
@@ -198,7 +198,7 @@ func (d *Decoder) readCodes(src []byte) error {
 		d.drop(uint(e & dropMask))
 		var value uint8
 		var times, more uint
-		switch s := uint8(e >> byteAt); s {
+		switch s := uint8(e >> literalAt); s {
 		case 16:
 			if i == 0 {
 				return ErrDamaged

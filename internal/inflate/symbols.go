@@ -27,30 +27,27 @@ func (d *Decoder) fast(dst, src []byte) (end bool, err error) {
 		// Here e is the entry of the next bits. Of have, the lowest six bits count.
 		in, buf, have = ahead(src, in, buf, have)
 		if e&literal != 0 {
-			// Four words take 48 bits at most. The next lookup may use those that are not counted.
-			dst[out] = byte(e >> byteAt)
-			out++
+			// Four entries take 48 bits at most. The next lookup may use those that are not counted.
+			// A single literal is followed by a 0, which later bytes overwrite.
+			out = literals(dst, out, e)
 			buf >>= e & dropMask
 			have -= uint64(e)
 			if e = lit[buf%(1<<litBits)]; e&literal == 0 {
 				continue
 			}
-			dst[out] = byte(e >> byteAt)
-			out++
+			out = literals(dst, out, e)
 			buf >>= e & dropMask
 			have -= uint64(e)
 			if e = lit[buf%(1<<litBits)]; e&literal == 0 {
 				continue
 			}
-			dst[out] = byte(e >> byteAt)
-			out++
+			out = literals(dst, out, e)
 			buf >>= e & dropMask
 			have -= uint64(e)
 			if e = lit[buf%(1<<litBits)]; e&literal == 0 {
 				continue
 			}
-			dst[out] = byte(e >> byteAt)
-			out++
+			out = literals(dst, out, e)
 			buf >>= e & dropMask
 			have -= uint64(e)
 			e = lit[buf%(1<<litBits)]
@@ -61,8 +58,7 @@ func (d *Decoder) fast(dst, src []byte) (end bool, err error) {
 				e = lit[place(e, buf>>litBits)%litSize]
 			}
 			if e&literal != 0 {
-				dst[out] = byte(e >> byteAt)
-				out++
+				out = literals(dst, out, e)
 				buf >>= e & dropMask
 				have -= uint64(e)
 				e = lit[buf%(1<<litBits)]
@@ -127,6 +123,12 @@ func (d *Decoder) fast(dst, src []byte) (end bool, err error) {
 	return end, err
 }
 
+// literals stores one or two literals and returns the end of them.
+func literals(dst []byte, out int, e uint32) int {
+	binary.LittleEndian.PutUint16(dst[out:out+2:out+2], uint16(e>>literalAt))
+	return out + 1 + int(e>>pairAt&1)
+}
+
 // ahead fills buf with the 64 next bits and counts the whole bytes among them as taken: have is 56
 // at least.
 func ahead(src []byte, in int, buf, have uint64) (int, uint64, uint64) {
@@ -171,10 +173,14 @@ func (d *Decoder) careful(dst, src []byte) error {
 			e = d.lit[place(e, d.buf>>litBits)%litSize]
 		}
 		length := int(e>>lengthAt&lengthMask) + extra(e, d.buf)
-		if uint(e&dropMask) > d.have {
+		n := uint(e & dropMask)
+		if e&literal != 0 && e>>pairAt&1 != 0 {
+			n = uint(e >> wordAt & wordMask) // one at a time
+		}
+		if n > d.have {
 			return ErrTruncated
 		}
-		d.drop(uint(e & dropMask))
+		d.drop(n)
 		if e&special != 0 {
 			if e&blockEnds == 0 {
 				return ErrDamaged
@@ -186,6 +192,9 @@ func (d *Decoder) careful(dst, src []byte) error {
 				return ErrLong
 			}
 			dst[d.out] = byte(e >> byteAt)
+			if e&literal != 0 {
+				dst[d.out] = byte(e >> literalAt)
+			}
 			d.out++
 		}
 		if e&literal != 0 {
@@ -204,11 +213,11 @@ func (d *Decoder) careful(dst, src []byte) error {
 		if e&special != 0 || back > d.out {
 			return ErrDamaged
 		}
-		n := min(length, len(dst)-d.out)
-		for i := d.out; i < d.out+n; i++ {
+		whole := min(length, len(dst)-d.out)
+		for i := d.out; i < d.out+whole; i++ {
 			dst[i] = dst[i-back]
 		}
-		if d.out += n; n < length {
+		if d.out += whole; whole < length {
 			return ErrLong
 		}
 	}

@@ -10,7 +10,8 @@ import "math/bits"
 // An entry, from the lowest bit:
 //
 //	all        0-5  bits to drop, those of the words and the extra bits after them
-//	literals   6 set, 24-31 the byte
+//	literals   6 set, 16-23 the byte; 8 set for two of them, 24-31 the second one,
+//	           10-13 bits of the first word
 //	special    7 set; 8 set for the end of the block; 9 set for a second table: 10-22 its index,
 //	           23-29 the mask of its index bits; neither if no word begins with these bits
 //	lengths    6, 7 clear, 10-13 bits of the words alone, 14-22 the shortest length;
@@ -21,6 +22,7 @@ const (
 	literal   = 1 << 6
 	special   = 1 << 7
 	blockEnds = 1 << 8
+	pairAt    = 8
 	further   = 1 << 9
 
 	wordAt     = 10
@@ -29,6 +31,8 @@ const (
 	lengthMask = 1<<9 - 1
 	afterAt    = 23
 	byteAt     = 24
+	literalAt  = 16
+	secondAt   = 24
 	distAt     = 16
 
 	tableAt   = 10
@@ -64,7 +68,7 @@ var (
 // makeLitSymbols gives the entries of literals and lengths, less the bits of their words.
 func makeLitSymbols() (e [288]uint32) {
 	for s := range 256 {
-		e[s] = uint32(s)<<byteAt | literal
+		e[s] = uint32(s)<<literalAt | literal
 	}
 	e[endOfBlock] = special | blockEnds
 	length := uint32(3)
@@ -198,9 +202,9 @@ func nextWord(word uint32, l uint) uint32 {
 	return word&(top-1) | top
 }
 
-// join lets an entry stand for a literal and the length after it where both words fit in the bits
-// of the table. From the end, because an entry takes from those before it, which must be single
-// yet.
+// join lets an entry stand for a literal and the literal or the length after it where both words
+// fit in the bits of the table. From the end, because an entry takes from those before it, which
+// must be single yet.
 func join(table *[litSize]uint32) {
 	for i := uint32(1<<litBits - 1); i > 0; i-- {
 		e := table[i]
@@ -209,8 +213,11 @@ func join(table *[litSize]uint32) {
 		}
 		l := e & dropMask
 		f := table[i>>l]
-		if f&(literal|special) == 0 && l+f>>wordAt&wordMask <= litBits {
-			table[i] = f + l + l<<wordAt | 1<<afterAt | e>>byteAt<<byteAt
+		switch {
+		case f&literal != 0 && l+f&dropMask <= litBits:
+			table[i] = e + f&dropMask + l<<wordAt | 1<<pairAt | f>>literalAt<<secondAt
+		case f&(literal|special) == 0 && l+f>>wordAt&wordMask <= litBits:
+			table[i] = f + l + l<<wordAt | 1<<afterAt | e>>literalAt<<byteAt
 		}
 	}
 }
