@@ -60,9 +60,13 @@ func undoRow[T uint8 | uint16 | uint32 | uint64](row []T, step int) {
 	switch {
 	case step == 1:
 		var sum T
-		for i, v := range row {
+		n := sumFast(row)
+		if n > 0 {
+			sum = row[n-1]
+		}
+		for i, v := range row[n:] {
 			sum += v
-			row[i] = sum
+			row[n+i] = sum
 		}
 	case step == 3:
 		var a, b, c T
@@ -105,7 +109,7 @@ func undoFloat(tile []byte, rowBytes, size, step int, spare []byte) {
 		case 4:
 			out := ndarray.Cast[uint32](row)[:n]
 			b0, b1, b2, b3 := spare[:n], spare[n : 2*n][:n], spare[2*n : 3*n][:n], spare[3*n : 4*n][:n]
-			for i := range b0 {
+			for i := joinPlanesFast(out, b0, b1, b2, b3); i < n; i++ {
 				out[i] = uint32(b0[i])<<24 | uint32(b1[i])<<16 | uint32(b2[i])<<8 | uint32(b3[i])
 			}
 		case 8:

@@ -1,0 +1,38 @@
+package tiff
+
+import "golang.org/x/sys/cpu"
+
+// hasAVX2 reports whether the processor can run the routines of simd_amd64.s.
+var hasAVX2 = cpu.X86.HasAVX2
+
+func sum8AVX(row *uint8, n int)
+func sum16AVX(row *uint16, n int)
+func joinPlanesAVX(out *uint32, b0, b1, b2, b3 *uint8, n int)
+
+// sumFast sets the first words of a row to the sums up to them, and returns their number.
+func sumFast[T uint8 | uint16 | uint32 | uint64](row []T) int {
+	if !hasAVX2 || len(row) < 16 {
+		return 0
+	}
+	n := len(row) &^ 15
+	switch row := any(row).(type) {
+	case []uint8:
+		sum8AVX(&row[0], n)
+	case []uint16:
+		sum16AVX(&row[0], n)
+	default:
+		return 0
+	}
+	return n
+}
+
+// joinPlanesFast joins the first bytes of four planes to words, and returns their number.
+func joinPlanesFast(out []uint32, b0, b1, b2, b3 []uint8) int {
+	n := len(out) &^ 15
+	if !hasAVX2 || n == 0 {
+		return 0
+	}
+	_, _, _, _ = b0[n-1], b1[n-1], b2[n-1], b3[n-1]
+	joinPlanesAVX(&out[0], &b0[0], &b1[0], &b2[0], &b3[0], n)
+	return n
+}
