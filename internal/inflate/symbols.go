@@ -27,8 +27,8 @@ func (d *Decoder) fast(dst, src []byte) (end bool, err error) {
 		// Here e is the entry of the next bits. Of have, the lowest six bits count.
 		in, buf, have = ahead(src, in, buf, have)
 		if e&literal != 0 {
-			// Four entries take 48 bits at most. The next lookup may use those that are not counted.
-			// A single literal is followed by a 0, which later bytes overwrite.
+			// Four entries take 48 bits at most. The next lookup may use those that are not
+			// counted. A single literal is followed by a 0, which later bytes overwrite.
 			out = literals(dst, out, e)
 			buf >>= e & dropMask
 			have -= uint64(e)
