@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"leat/apply/internal/exec"
+	"leat/apply/internal/resolve"
 	"leat/apply/outcome"
 	"leat/codec"
 )
@@ -31,7 +32,7 @@ type Function struct {
 
 // bindFunction copies the function that the job names, with its hooks, into the job.
 func (j *Job) bindFunction() error {
-	if j.Function == "" {
+	if j.Python != nil || j.Function == "" {
 		return nil
 	}
 	f, ok := j.Functions[j.Function]
@@ -54,8 +55,12 @@ func (j *Job) bindFunction() error {
 	return nil
 }
 
-// execFunction returns the job's function as it is executed.
-func (j *Job) execFunction(n *names) exec.Function {
+// execFunction returns the function of the resolved job as it is executed.
+func (j *Job) execFunction(resolved *resolve.Job) exec.Function {
+	if j.python != nil {
+		return j.python.Exec(resolved)
+	}
+	n := newNames(resolved)
 	f := exec.Function{Close: j.Close, Emits: j.Emits, WorkerValues: j.WorkerValues,
 		Errors: j.Functions[j.Function].Errors}
 	if compute := j.Func; compute != nil {

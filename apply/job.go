@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leat/apply/internal/jobspec"
+	"leat/apply/internal/pyfunc"
 	"leat/apply/outcome"
 	"leat/block"
 	"leat/codec"
@@ -30,13 +31,16 @@ type Job struct {
 	// messages their names are NAME[1], NAME[2] and so on.
 	OutputLists map[string][]Output
 
-	// Set Func, Expressions (output name to expression) or Function. Function names one of
+	// Set Func, Expressions (output name to expression), Python or Function. Function names one of
 	// Functions, which other processes can run too; its Setup, Close, Emits and WorkerValues are in
 	// the table.
 	Func        Func
 	Expressions map[string]string
 	Function    string
 	Functions   Functions
+	// Python is a function in Python. Values that it emits are of the type json.RawMessage.
+	Python *Python
+	python *pyfunc.Function // loaded by prepare and in workers
 	// Tables are the contents of the files that expressions take tables from, by the names that
 	// they have there: recode(a, @table.csv). A resumed run must have the same ones.
 	Tables map[string]string

@@ -17,9 +17,9 @@ func (j *Job) values(abort func(error)) *jobspec.Job {
 		Controls:    jobspec.Controls(j.Controls),
 		Concurrency: jobspec.Concurrency(j.Concurrency), Version: j.Version, Resume: j.Resume,
 		BudgetBytes: j.Controls.MemoryBytes,
-		Function: jobspec.Function{Defined: j.Func != nil, Name: j.Function, Merges: j.Merge != nil,
+		Function: j.describePython(jobspec.Function{Defined: j.Func != nil, Name: j.Function, Merges: j.Merge != nil,
 			MergesWorkers: j.MergeWorkers != nil, Closes: j.Close != nil, Params: j.Params,
-			ParamsCodec: j.Functions[j.Function].Params, Emits: j.Emits, WorkerValues: j.WorkerValues}}
+			ParamsCodec: j.Functions[j.Function].Params, Emits: j.Emits, WorkerValues: j.WorkerValues})}
 	for name, in := range j.Inputs {
 		v.Inputs[name] = jobspec.Input(in)
 	}

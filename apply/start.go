@@ -32,16 +32,22 @@ func MakePlan(ctx context.Context, job Job) (*outcome.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	job.closePython()
 	return &p.Plan, resolved.Inputs.Close()
 }
 
 // prepare checks a job and everything it names, and plans it. It binds the job's function and adds
 // its lists of outputs. abort, which may be nil, ends the run that follows. The caller closes the
 // inputs.
-func prepare(ctx context.Context, job *Job, abort func(error)) (*resolve.Job, *plan.Plan, error) {
-	if err := job.bindFunction(); err != nil {
+func prepare(ctx context.Context, job *Job, abort func(error)) (_ *resolve.Job, _ *plan.Plan, err error) {
+	if err := errors.Join(job.bindFunction(), job.loadPython(ctx)); err != nil {
 		return nil, nil, err
 	}
+	defer func() {
+		if err != nil {
+			job.closePython()
+		}
+	}()
 	if err := job.addOutputLists(); err != nil {
 		return nil, nil, errors.Join(err, resolve.Check(ctx, job.values(abort), job.env(), false))
 	}
@@ -107,11 +113,15 @@ func Start(ctx context.Context, job Job) (*Running, error) {
 	}
 	s := &Running{plan: &p.Plan, outputs: outputStates(resolved.Outputs), tracker: exec.NewTracker(p),
 		done: make(chan struct{})}
-	o := &exec.Options{Job: resolved, Plan: p, Function: job.execFunction(newNames(resolved)),
+	o := &exec.Options{Job: resolved, Plan: p, Function: job.execFunction(resolved),
 		Merge:        exec.RecoverMerge("Merge", job.Merge, abort),
 		MergeWorkers: exec.RecoverMerge("MergeWorkers", job.MergeWorkers, abort), Store: job.Store, Tracker: s.tracker,
 		Timings: cmp.Or(job.Timings, timing.New()), Log: logger(job.Logger), Abort: abort}
-	go s.work(ctx, o, start)
+	go func() {
+		defer close(s.done)
+		defer job.closePython()
+		s.work(ctx, o, start)
+	}()
 	return s, nil
 }
 
@@ -129,7 +139,6 @@ func (s *Running) work(ctx context.Context, o *exec.Options, start time.Time) {
 		}
 		s.tracker.End()
 		o.Abort(nil)
-		close(s.done)
 	}()
 	res, err := exec.Run(ctx, o)
 	if s.err = err; err == nil {

@@ -121,13 +121,19 @@ func openWorker(ctx context.Context, o *WorkOptions, join client.JoinInfo) (_ cl
 	if err != nil {
 		return nil, err
 	}
-	return exec.OpenWorker(ctx, spec, resolved, job.execFunction(newNames(resolved)), join, logger(o.Logger))
+	return exec.OpenWorker(ctx, spec, resolved, job.execFunction(resolved), join, logger(o.Logger))
 }
 
 // bindSpec binds the function that the run's description names, and its parameters.
 func (j *Job) bindSpec(s *jobspec.Spec) error {
 	if s.Function == "" {
 		return nil
+	}
+	if s.Function == pythonFunction {
+		if s.Merges {
+			j.Merge = func(int, any) error { return nil } // the coordinator calls the real Merge
+		}
+		return j.bindPython(s.Params)
 	}
 	if err := j.bindFunction(); err != nil {
 		return fmt.Errorf("this program is not the program of the run: %w", err)

@@ -17,6 +17,7 @@ type applyFlags struct {
 	inputFlags
 	vectors vectorFlags
 	outputFlags
+	python pythonFlags
 	gridFlags
 	stores storeFlags
 	runFlags
@@ -106,6 +107,7 @@ func (f *applyFlags) AddFlags(fl *pflag.FlagSet) {
 	f.inputFlags.AddFlags(fl)
 	f.vectors.AddFlags(fl)
 	f.outputFlags.AddFlags(fl)
+	f.python.AddFlags(fl)
 	f.gridFlags.AddFlags(fl)
 	f.stores.AddFlags(fl)
 	f.stores.addStageFlags(fl)

@@ -11,7 +11,7 @@ import (
 // Finalize reads the values of all options, as far as they are right.
 func (f *applyFlags) Finalize() error {
 	return errors.Join(f.stores.Finalize(), f.inputFlags.Finalize(), f.vectors.Finalize(), f.outputFlags.Finalize(),
-		f.gridFlags.Finalize(), f.runFlags.Finalize(), f.remote.Finalize(), f.showFlags.Finalize())
+		f.gridFlags.Finalize(), f.python.Finalize(), f.runFlags.Finalize(), f.remote.Finalize(), f.showFlags.Finalize())
 }
 
 // job returns the job that the options ask for, and all that is wrong with the options. The job is
@@ -27,7 +27,12 @@ func (f *applyFlags) job(ctx context.Context, in *stores.Stores) (_ *apply.Job, 
 	inputs, err := f.inputFlags.addTo(ctx, job, in)
 	vectors, err1 := f.vectors.addTo(job)
 	outputs, err2 := f.outputFlags.addTo(job)
-	expressions := f.addExpressions(ctx, job, outputs)
+	var expressions error
+	if f.python.given() {
+		expressions = f.python.addTo(job, &f.outputFlags)
+	} else {
+		expressions = f.addExpressions(ctx, job, outputs)
+	}
 	errs = append(errs, err, err1, err2, expressions)
 	tables := addTables(ctx, job)
 	errs = append(errs, tables)

@@ -38,6 +38,9 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.J
 	again := bar.again
 	f.stores.retried.Store(&again)
 	job.Logger = f.program.logger(above, nil)
+	if job.Python != nil {
+		job.Python.Output = above
+	}
 	var shown *shownRun
 	if f.serveAt != "" {
 		var err error

@@ -32,10 +32,15 @@ func localError(stage, worker string, b *block.Block, err error) *outcome.BlockE
 	return e
 }
 
+// stackOf returns the stack of a panic, or the traceback of a function in another language.
 func stackOf(err error) []byte {
 	var p *outcome.PanicError
 	if errors.As(err, &p) {
 		return p.Stack
+	}
+	var s interface{ Stack() []byte }
+	if errors.As(err, &s) {
+		return s.Stack()
 	}
 	return nil
 }
@@ -59,6 +64,9 @@ func (e *workerError) Code() string {
 	if errors.As(e.err, &p) {
 		words = append(words, codePanic+p.Of)
 	}
+	if errors.As(e.err, new(*outcome.PythonError)) {
+		words = append(words, codePython)
+	}
 	if f := fieldOf(e.err); f != nil {
 		words = append(words, codeField+f.Field)
 	}
@@ -78,9 +86,10 @@ func (e *workerError) Code() string {
 }
 
 const (
-	codePanic = "panic="
-	codeIs    = "is="
-	codeField = "field="
+	codePanic  = "panic="
+	codePython = "python"
+	codeIs     = "is="
+	codeField  = "field="
 )
 
 // fieldOf returns the innermost FieldError that err wraps, the most specific one; nil if there is
@@ -144,6 +153,10 @@ func (r *failures) wrapped(f *worker.Failure, codes []string) []error {
 		if of, ok := strings.CutPrefix(w, codePanic); ok {
 			_, value, _ := strings.Cut(f.Message, " panicked: ")
 			wraps = append(wraps, &outcome.PanicError{Of: of, Value: value, Stack: []byte(f.Stack)})
+		}
+		if w == codePython {
+			kind, text, _ := strings.Cut(f.Message, ": ")
+			wraps = append(wraps, &outcome.PythonError{Kind: kind, Message: text, Traceback: f.Stack})
 		}
 		if name, ok := strings.CutPrefix(w, codeField); ok {
 			wraps = append(wraps, &outcome.FieldError{Field: name, Err: errors.New(f.Message)})

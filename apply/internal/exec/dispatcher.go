@@ -250,21 +250,11 @@ func (o *dispatcher) released(n int) {
 
 // share allocates the run's buffers in memory that workers on this machine attach.
 func (o *dispatcher) share() (*shm.Pool, error) {
-	s, err := shm.Open(nil)
-	if err != nil {
-		return nil, err
-	}
 	o.places, _ = placesOf(o.inputs, o.plan.Blocks)
-	made := make(chan *blockData, o.plan.Buffers)
-	for range o.plan.Buffers {
-		d, err := newSharedBlock(s, o.inputs, o.plan.Blocks)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("memory for blocks that workers share: %w", err), s.Close())
-		}
-		made <- d
-	}
-	o.buffers = freelist.New(o.plan.Buffers, func() *blockData { return <-made })
-	return s, nil
+	var memory *shm.Pool
+	var err error
+	o.buffers, memory, err = newSharedBlocks(o.inputs, o.plan.Blocks, o.plan.Buffers)
+	return memory, err
 }
 
 // acceptResult spools what a worker computed for a block.

@@ -20,6 +20,8 @@ type Function struct {
 	Close func(state any) (value any, err error)
 	// Emits encodes emitted values, WorkerValues those of Close; both may be nil.
 	Emits, WorkerValues codec.Codec[any]
+	// Shared asks for blocks in memory that other processes can map (Block.Memory).
+	Shared bool
 	// Errors are sentinels that errors.Is finds in the errors of other processes too, at most
 	// MaxErrors.
 	Errors []error

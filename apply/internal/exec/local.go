@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"leat/internal/freelist"
-
+	"leat/shm"
 	"leat/timing"
 )
 
@@ -22,7 +22,16 @@ type localWorkers struct {
 
 // run reads, computes and spools all blocks.
 func (l *localWorkers) run(ctx context.Context) error {
-	buffers := freelist.New(l.feed.plan.Buffers, l.feed.reader.newBlock)
+	p := l.feed.plan
+	buffers := freelist.New(p.Buffers, l.feed.reader.newBlock)
+	if l.shared.function.Shared {
+		var memory *shm.Pool
+		var err error
+		if buffers, memory, err = newSharedBlocks(l.feed.reader.inputs, p.Blocks, p.Buffers); err != nil {
+			return err
+		}
+		defer memory.Close()
+	}
 	var g sync.WaitGroup
 	begin := func(f func() error) {
 		g.Go(func() {

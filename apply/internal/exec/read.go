@@ -20,6 +20,10 @@ type blockData struct {
 	// region is all of the memory if it is shared, and memory its handle; else nil.
 	region []byte
 	memory shm.Handle
+	// shared is the array of region, nil if only this process has the memory; private is set if
+	// other processes use it too.
+	shared  *shm.Array
+	private bool
 }
 
 // fileData is the data of one file in a block, margin included.

@@ -85,7 +85,14 @@ func OpenWorker(ctx context.Context, s *jobspec.Spec, job *resolve.Job, f Functi
 	}
 	if s.Reads {
 		w.reader = newBlockReader(job.Inputs, s.Blocks, job.ReaderMargin())
-		w.buffers = freelist.New(plan.BuffersEach(len(w.slots)), w.reader.newBlock)
+		if n := plan.BuffersEach(len(w.slots)); !f.Shared {
+			w.buffers = freelist.New(n, w.reader.newBlock)
+		} else {
+			var err error
+			if w.buffers, w.memory, err = newSharedBlocks(job.Inputs, s.Blocks, n); err != nil {
+				return nil, errors.Join(err, job.Inputs.Close())
+			}
+		}
 		w.staging = newStaging(job.Inputs, s.Blocks)
 		shareTiles(job.Inputs, s.CacheBytes, newRemaining(s.Blocks, nil))
 		return w, nil
@@ -171,7 +178,11 @@ func (w *remoteWorker) attach(l client.Lease) (*blockData, error) {
 	if !dropsWritten {
 		raw = slices.Clone(raw)
 	}
-	return s.open(w.shared.files, w.shared.blocks.Overlap, w.shared.blocks.At(l.Block), raw)
+	d, err := s.open(w.shared.files, w.shared.blocks.Overlap, w.shared.blocks.At(l.Block), raw)
+	if err == nil && dropsWritten {
+		d.shared, d.private = a, true
+	}
+	return d, err
 }
 
 // Compute runs the function on a block and encodes its results.

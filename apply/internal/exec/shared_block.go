@@ -1,10 +1,13 @@
 package exec
 
 import (
+	"errors"
 	"fmt"
+	"unsafe"
 
 	"leat/apply/internal/resolve"
 	"leat/block"
+	"leat/internal/freelist"
 	"leat/internal/units"
 	"leat/ndarray"
 	"leat/shm"
@@ -54,6 +57,7 @@ func newSharedBlock(s *shm.Pool, in *resolve.Inputs, p block.Plan) (*blockData, 
 	if d.memory, err = a.Handle(); err != nil {
 		return nil, err
 	}
+	d.shared = a
 	for i, pl := range places {
 		d.files[i].store = d.region[pl.at : pl.at+pl.pixels : pl.at+pl.pixels]
 		if pl.mask > 0 {
@@ -61,6 +65,56 @@ func newSharedBlock(s *shm.Pool, in *resolve.Inputs, p block.Plan) (*blockData, 
 		}
 	}
 	return d, nil
+}
+
+// newSharedBlocks returns n blocks in memory that other processes can attach, until the pool is
+// closed.
+func newSharedBlocks(in *resolve.Inputs, p block.Plan, n int) (*freelist.List[*blockData], *shm.Pool, error) {
+	s, err := shm.Open(nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	made := make(chan *blockData, n)
+	for range n {
+		d, err := newSharedBlock(s, in, p)
+		if err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("memory for blocks that processes share: %w", err), s.Close())
+		}
+		made <- d
+	}
+	return freelist.New(n, func() *blockData { return <-made }), s, nil
+}
+
+// Memory is where a block's pixels are, for a function in another process (Function.Shared).
+type Memory struct {
+	// Array is all of the memory. It is the same for all blocks that use this memory.
+	Array *shm.Array
+	Bytes int
+	// Private is set if other processes use the memory too, so that nothing may be written to it.
+	Private bool
+	// Arrays are the offsets of each file's pixels and of its mask, which is -1 if there is none.
+	Arrays [][2]int
+}
+
+// Memory returns the block's memory, and false if it is only in this process.
+func (b *Block) Memory() (Memory, bool) {
+	d := b.data
+	if d.shared == nil {
+		return Memory{}, false
+	}
+	m := Memory{Array: d.shared, Bytes: len(d.region), Private: d.private}
+	begin := uintptr(unsafe.Pointer(unsafe.SliceData(d.region)))
+	at := func(part []byte) int {
+		if len(part) == 0 {
+			return -1
+		}
+		return int(uintptr(unsafe.Pointer(unsafe.SliceData(part))) - begin)
+	}
+	for i := range d.files {
+		f := &d.files[i]
+		m.Arrays = append(m.Arrays, [2]int{at(f.store), at(f.mask)})
+	}
+	return m, true
 }
 
 // sharedBlock describes to a worker where in shared memory the arrays of a block are.

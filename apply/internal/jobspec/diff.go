@@ -22,6 +22,7 @@ var runProperties = []property[Description]{
 	{"the build of the program", func(d *Description) string { return d.Build }},
 	{"the version", func(d *Description) string { return quote(d.Version) }},
 	{"the function", func(d *Description) string { return quote(d.Function) }},
+	{"the source of the function", func(d *Description) string { return d.Source }},
 	{"the list of outputs", func(d *Description) string { return strings.Join(d.Outputs, ", ") }},
 	{"the grid's size", func(d *Description) string { return size(d.Width, d.Height) }},
 	{"the grid's transform", func(d *Description) string { return list(d.Transform) }},

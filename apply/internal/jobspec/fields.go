@@ -185,6 +185,10 @@ type Function struct {
 	ParamsGDAL                       bool  // whether GDAL was loaded to make them
 	MergeBytes, PixelBytes           int64 // memory of merging, and of each pixel while it is computed
 	ParamsCodec, Emits, WorkerValues codec.Codec[any]
+	// Source identifies the source of a function in another language; "" for Go. DescribedParams
+	// are then its parameters as they are compared when a run is resumed.
+	Source          string
+	DescribedParams any
 }
 
 // Job is the description of apply.Job without code.

@@ -13,6 +13,7 @@ type Description struct {
 	Build    string `json:"build"` // of the program
 	Version  string `json:"version,omitempty"`
 	Function string `json:"function,omitempty"`
+	Source   string `json:"source,omitempty"` // of the function, if it is in another language
 	Params
 	Outputs     []string          `json:"outputs"` // names of all outputs of the run
 	Expressions map[string]string `json:"expressions,omitempty"`

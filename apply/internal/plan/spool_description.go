@@ -54,9 +54,13 @@ func (p *Plan) Describe(job *resolve.Job, o *output.Output, t ndarray.DType, ban
 		}
 	}
 	if f := &values.Function; f.Name != "" {
-		d.Function = f.Name
+		d.Function, d.Source = f.Name, f.Source
 		if f.ParamsCodec != nil {
-			if d.Params, err = jobspec.DescribeParams(f.ParamsCodec, f.Params); err != nil {
+			params := f.Params
+			if f.Source != "" {
+				params = f.DescribedParams
+			}
+			if d.Params, err = jobspec.DescribeParams(f.ParamsCodec, params); err != nil {
 				return nil, &outcome.JobError{Err: fmt.Errorf("Job.Params can't be saved for resuming: %w", err)}
 			}
 		}

@@ -1,0 +1,116 @@
+package pyfunc
+
+import "encoding/json"
+
+// protocolVersion is the version of the function protocol (docs/format/function.md).
+const protocolVersion = 1
+
+// maxMessage is the maximum length of a message.
+const maxMessage = 64 << 20
+
+// The messages of leat. All start with their type.
+type (
+	loadMessage struct {
+		Type     string          `json:"type"`
+		Protocol int             `json:"protocol"`
+		Version  string          `json:"version"`
+		Function *functionSource `json:"function,omitempty"`
+	}
+	functionSource struct {
+		File      string `json:"file,omitempty"`
+		Module    string `json:"module,omitempty"`
+		Name      string `json:"name"`
+		Directory string `json:"directory"`
+		SHA256    string `json:"sha256"`
+	}
+	setupMessage struct {
+		Type           string          `json:"type"`
+		Worker         int             `json:"worker"`
+		Workers        int             `json:"workers"`
+		Slot           int             `json:"slot"`
+		Label          string          `json:"label"`
+		Params         json.RawMessage `json:"params"`
+		Grid           gridMessage     `json:"grid"`
+		Blocks         blocksMessage   `json:"blocks"`
+		Overlap        int             `json:"overlap"`
+		Inputs         []inputMessage  `json:"inputs"`
+		Outputs        []outputMessage `json:"outputs"`
+		Emits          bool            `json:"emits"`
+		MaxOutputBytes int64           `json:"max_output_bytes"`
+	}
+	gridMessage struct {
+		Width     int       `json:"width"`
+		Height    int       `json:"height"`
+		Transform []float64 `json:"transform"`
+		CRS       string    `json:"crs"`
+	}
+	blocksMessage struct {
+		Count   int `json:"count"`
+		Columns int `json:"columns"`
+		Rows    int `json:"rows"`
+	}
+	inputMessage struct {
+		Name  string        `json:"name"`
+		List  bool          `json:"list"`
+		Files []fileMessage `json:"files"`
+	}
+	fileMessage struct {
+		Path       string    `json:"path"`
+		Type       string    `json:"type"`
+		Bands      []int     `json:"bands"`
+		Nodata     []*string `json:"nodata"`
+		MaskPlanes int       `json:"mask_planes,omitempty"`
+		Mask       []int     `json:"mask,omitempty"`
+		Scale      []string  `json:"scale,omitempty"`
+		Offset     []string  `json:"offset,omitempty"`
+	}
+	outputMessage struct {
+		Name   string  `json:"name"`
+		Type   string  `json:"type"`
+		Bands  int     `json:"bands"`
+		Nodata *string `json:"nodata"`
+	}
+	blockMessage struct {
+		Type   string        `json:"type"`
+		Number int           `json:"number"`
+		Window [4]int        `json:"window"`
+		Memory memoryMessage `json:"memory"`
+		Arrays [][2]int      `json:"arrays"`
+	}
+	memoryMessage struct {
+		Number  int   `json:"number"`
+		New     bool  `json:"new,omitempty"`
+		Bytes   int   `json:"bytes,omitempty"`
+		Begin   int64 `json:"begin,omitempty"`
+		Private bool  `json:"private,omitempty"`
+	}
+	closeMessage struct {
+		Type string `json:"type"`
+	}
+)
+
+// answer is any message of the server.
+type answer struct {
+	Type string `json:"type"`
+	// loaded
+	Protocol int    `json:"protocol"`
+	PID      int    `json:"pid"`
+	File     string `json:"file"`
+	SHA256   string `json:"sha256"`
+	// done
+	Outputs []*outputArray    `json:"outputs"`
+	Values  []json.RawMessage `json:"values"`
+	// error
+	Kind      string `json:"kind"`
+	Message   string `json:"message"`
+	Traceback string `json:"traceback"`
+}
+
+// outputArray is the place of an output in the output memory.
+type outputArray struct {
+	Offset  int64  `json:"offset"`
+	Type    string `json:"type"`
+	Bands   int    `json:"bands"`
+	Rows    int    `json:"rows"`
+	Columns int    `json:"columns"`
+}

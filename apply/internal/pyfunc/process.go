@@ -1,0 +1,223 @@
+package pyfunc
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"leat/python"
+)
+
+// bootstrap imports the modules whose sources come first over the connection, and serves it.
+const bootstrap = `import importlib.abc, importlib.util, json, socket, struct, sys
+fd = int(sys.argv[1])
+s = socket.socket(fileno=fd)
+def read(n):
+    data = b""
+    while len(data) < n:
+        part = s.recv(n - len(data))
+        if not part:
+            sys.exit(1)
+        data += part
+    return data
+sources = json.loads(read(struct.unpack("<I", read(4))[0]))
+s.detach()
+class Modules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path, target=None):
+        if name in sources:
+            return importlib.util.spec_from_loader(name, self, is_package=name == "_leat")
+    def exec_module(self, module):
+        module.__file__ = "<leat>/" + module.__name__.replace("_leat.", "") + ".py"
+        exec(compile(sources[module.__name__], module.__file__, "exec"), module.__dict__)
+sys.meta_path.insert(0, Modules())
+from _leat._function import main
+main(fd)
+`
+
+// endGrace is how long a process may take to end after its connection has ended.
+const endGrace = 5 * time.Second
+
+// tailLines is how many of the last lines of a process its error has.
+const tailLines = 20
+
+// process is a Python process that serves one connection.
+type process struct {
+	cmd    *exec.Cmd
+	conn   *conn
+	lines  *lines
+	exited chan struct{} // closed when the process has ended and its group was killed
+	how    error         // how it ended; nil: successfully. Set before exited is closed
+
+	mu   sync.Mutex
+	gone bool // its process ID may be used again
+}
+
+// startProcess starts a Python process. Its lines go to out.
+func startProcess(executable string, out io.Writer) (_ *process, err error) {
+	here, there, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	defer there.Close()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, here.Close())
+	}
+	defer writer.Close()
+	cmd := exec.Command(executable, "-c", bootstrap, "3")
+	cmd.ExtraFiles = []*os.File{there}
+	cmd.Stdout, cmd.Stderr = writer, writer
+	cmd.SysProcAttr = attributes()
+	cmd.Env = environment(os.Environ())
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting Python: %w", err), reader.Close(), here.Close())
+	}
+	p := &process{cmd: cmd, conn: &conn{UnixConn: here}, lines: readLines(reader, out), exited: make(chan struct{})}
+	go p.wait()
+	sources, err := json.Marshal(map[string]string{"_leat": "", "_leat._block": python.Block,
+		"_leat._function": python.Function})
+	if err == nil {
+		_, err = p.conn.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(sources))), sources...))
+	}
+	if err != nil {
+		return nil, p.explain(ended(err))
+	}
+	return p, nil
+}
+
+// environment returns the variables of a process. Libraries for linear algebra use one thread
+// unless the user asks for more: leat computes on all cores already.
+func environment(list []string) []string {
+	for _, name := range []string{"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"} {
+		if _, ok := os.LookupEnv(name); !ok {
+			list = append(list, name+"=1")
+		}
+	}
+	return list
+}
+
+// socketPair returns a connection and the file of its other end.
+func socketPair() (*net.UnixConn, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	unix.CloseOnExec(fds[0])
+	unix.CloseOnExec(fds[1])
+	there := os.NewFile(uintptr(fds[1]), "function")
+	file := os.NewFile(uintptr(fds[0]), "function")
+	here, err := net.FileConn(file)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, nil, errors.Join(err, there.Close())
+	}
+	return here.(*net.UnixConn), there, nil
+}
+
+// wait waits for the process and kills the rest of its group.
+func (p *process) wait() {
+	reaped := awaitEnd(p.cmd.Process.Pid)
+	if !reaped {
+		_ = p.cmd.Wait()
+	}
+	p.mu.Lock()
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	p.gone = true
+	p.mu.Unlock()
+	if reaped {
+		_ = p.cmd.Wait()
+	}
+	// A process that left the group may keep the connection and the pipe open.
+	_ = p.conn.SetReadDeadline(time.Now().Add(time.Second))
+	p.lines.await()
+	p.how = inWords(p.cmd.ProcessState)
+	close(p.exited)
+}
+
+func inWords(state *os.ProcessState) error {
+	if state == nil {
+		return errors.New("its end was not seen")
+	}
+	s := state.Sys().(syscall.WaitStatus)
+	switch {
+	case s.Signaled():
+		name := unix.SignalName(s.Signal())
+		if name == "" {
+			name = fmt.Sprintf("signal %d", int(s.Signal()))
+		}
+		return errors.New("killed by " + name)
+	case s.ExitStatus() != 0:
+		return fmt.Errorf("exit status %d", s.ExitStatus())
+	}
+	return nil
+}
+
+// kill ends the process and its group at once.
+func (p *process) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.gone {
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	}
+}
+
+// end closes the connection, so that the process ends, and waits for it.
+func (p *process) end() {
+	_ = p.conn.Close()
+	t := time.AfterFunc(endGrace, p.kill)
+	<-p.exited
+	t.Stop()
+}
+
+// explain returns the error of a call. If the process has ended, it says how.
+func (p *process) explain(err error) error {
+	if !errors.Is(err, errEnded) && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	t := time.AfterFunc(endGrace, p.kill)
+	<-p.exited
+	t.Stop()
+	how := "its process ended without an error"
+	if p.how != nil {
+		how = "its process ended: " + p.how.Error()
+	}
+	return &EndedError{How: how, Lines: p.lines.last()}
+}
+
+// EndedError is returned when a Python process has ended before its time.
+type EndedError struct {
+	How   string
+	Lines []string // the last ones that it wrote
+}
+
+func (e *EndedError) Error() string { return "the Python function failed: " + e.How }
+
+// Stack returns the last lines of the process.
+func (e *EndedError) Stack() []byte {
+	if len(e.Lines) == 0 {
+		return nil
+	}
+	return []byte("Its last lines:\n" + strings.Join(e.Lines, "\n") + "\n")
+}
+
+// call is conn.call. An error says how the process ended, if it did.
+func (p *process) call(ctx context.Context, message any, descriptor int, want string) (*answer, error) {
+	stop := context.AfterFunc(ctx, p.kill) // a function that hangs does not notice the end of its connection
+	defer stop()
+	a, err := p.conn.call(ctx, message, descriptor, want)
+	if err != nil && ctx.Err() == nil {
+		err = p.explain(err)
+	}
+	return a, err
+}

@@ -1,0 +1,177 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"leat/apply/internal/jobspec"
+	"leat/apply/internal/pyfunc"
+	"leat/apply/outcome"
+)
+
+// Python names a function of one argument, a block, in Python (docs/guide/python-functions.md). It
+// runs in Python processes, one for each worker, which need NumPy. A resumed run must have the same
+// source and Params.
+type Python struct {
+	// File is the path of a Python file, or Module the name of a module that is found in the
+	// working directory or where Python finds modules. Workers on other machines need the same
+	// file under the same path.
+	File, Module string
+	Name         string // of the function, with dots for attributes: Model.predict
+	// Executable is the name or path of Python; "" is python3. The run finds it, and workers use the
+	// same path.
+	Executable string
+	Params     json.RawMessage // what the function gets as b.params; nil: None
+	Version    string          // of the program, which messages to users have
+	Output     io.Writer       // receives the lines that the processes print; nil: os.Stderr
+	// Socket, if not nil, replaces the fields from File to Executable: the function is in the
+	// process at the other end of this function socket (docs/format/function.md). Workers can't
+	// use it.
+	Socket *net.UnixConn
+}
+
+// pythonFunction stands for the function of Job.Python where functions have names.
+const pythonFunction = "python function"
+
+// spec returns the description of the function for workers.
+func (p *Python) spec() (pyfunc.Spec, error) {
+	s := pyfunc.Spec{Module: p.Module, Name: p.Name, Params: p.Params, Version: p.Version}
+	if p.Socket != nil {
+		return s, nil
+	}
+	wrong := func(format string, args ...any) (pyfunc.Spec, error) {
+		return s, &outcome.JobError{Err: jobspec.Errorf("Python", format, args...)}
+	}
+	switch {
+	case (p.File == "") == (p.Module == ""):
+		return wrong("a Python function needs a file or a module, and not both")
+	case p.Name == "":
+		return wrong("%s: expected the name of a function in it", cmp.Or(p.File, p.Module))
+	case len(p.Params) > 0 && !json.Valid(p.Params):
+		return s, &outcome.JobError{Err: jobspec.Errorf("Python.Params", "the parameters of the function are no JSON")}
+	}
+	var err error
+	if p.File != "" {
+		if s.File, err = filepath.Abs(p.File); err != nil {
+			return s, err
+		}
+		switch st, err := os.Stat(s.File); {
+		case err != nil:
+			return wrong("the Python function: %w", err)
+		case !st.Mode().IsRegular():
+			return wrong("the Python function: %s is no regular file", p.File)
+		}
+		s.Directory = filepath.Dir(s.File)
+	} else if s.Directory, err = os.Getwd(); err != nil {
+		return s, err
+	}
+	name := cmp.Or(p.Executable, "python3")
+	path, err := osexec.LookPath(name)
+	if err != nil {
+		return s, &outcome.JobError{Err: jobspec.Errorf("Python.Executable", "Python can't be started: %w", err)}
+	}
+	s.Executable, err = filepath.Abs(path)
+	return s, err
+}
+
+// loadPython loads the job's Python function.
+func (j *Job) loadPython(ctx context.Context) error {
+	if j.Python == nil {
+		return nil
+	}
+	switch {
+	case j.Func != nil || j.Function != "" || j.Expressions != nil || j.Setup != nil || j.Close != nil || j.Emits != nil ||
+		j.WorkerValues != nil || j.MergeWorkers != nil || j.Params != nil || j.MakeParams != nil || j.Variables != nil:
+		return &outcome.JobError{Err: errors.New("the job has a Python function, and also sets Func, Function, Expressions, Variables or hooks of a function in Go")}
+	case j.Python.Socket != nil && j.Concurrency.On != nil:
+		return &outcome.JobError{Err: jobspec.Errorf("Concurrency.On", "workers in other processes can't call a function that is in the process of the caller")}
+	}
+	spec, err := j.Python.spec()
+	if err != nil {
+		return err
+	}
+	slots, _ := j.describeConcurrency().Counts()
+	j.python, err = pyfunc.Load(ctx, spec, j.pythonOptions(slots))
+	var e *outcome.PythonError
+	switch {
+	case errors.As(err, &e) || errors.As(err, new(*pyfunc.EndedError)):
+		text := fmt.Sprintf("the function %s: %v", spec.Label(), err)
+		var s interface{ Stack() []byte }
+		if errors.As(err, &s) && (e == nil || strings.Count(e.Traceback, "\n") > 1) {
+			text += "\n" + strings.TrimRight(string(s.Stack()), "\n")
+		}
+		return &outcome.JobError{Err: &loadError{text, err}}
+	case err != nil:
+		return fmt.Errorf("the function %s: %w", spec.Label(), err)
+	}
+	return nil
+}
+
+// loadError is an error of loading a Python function, with the traceback in its text.
+type loadError struct {
+	text string
+	err  error
+}
+
+func (e *loadError) Error() string { return e.text }
+func (e *loadError) Unwrap() error { return &outcome.FieldError{Field: "Python", Err: e.err} }
+
+func (j *Job) describeConcurrency() *jobspec.Concurrency {
+	c := jobspec.Concurrency(j.Concurrency)
+	return &c
+}
+
+// pythonOptions returns the options of a process that has this many slots. Half of the memory is
+// for outputs.
+func (j *Job) pythonOptions(slots int) pyfunc.Options {
+	budget := cmp.Or(j.Controls.MemoryBytes, DefaultMemoryBytes())
+	o := pyfunc.Options{MaxOutputBytes: max(256<<20, budget/2/int64(max(1, slots)))}
+	if j.Python != nil {
+		o.Output, o.Socket = j.Python.Output, j.Python.Socket
+	}
+	return o
+}
+
+// bindPython makes a worker's function of the parameters of the run's description.
+func (j *Job) bindPython(params []byte) error {
+	v, err := pyfunc.Codec().Decode(params)
+	if err != nil {
+		return fmt.Errorf("the description of the Python function can't be read: %w", err)
+	}
+	j.python = pyfunc.New(*v.(*pyfunc.Spec), j.pythonOptions(runtime.GOMAXPROCS(0)))
+	return nil
+}
+
+// describePython describes the job's Python function, if it has one, in place of one in Go.
+func (j *Job) describePython(f jobspec.Function) jobspec.Function {
+	switch {
+	case j.python != nil:
+		spec := j.python.Spec()
+		f.Defined, f.Emits = true, pyfunc.Emits()
+		if j.Python != nil && j.Python.Socket != nil {
+			return f
+		}
+		f.Name, f.Params, f.ParamsCodec = pythonFunction, spec, pyfunc.Codec()
+		f.Source, f.DescribedParams = spec.Label()+" "+spec.Source(), spec.Compared()
+	case j.Python != nil:
+		f.Defined = true
+	}
+	return f
+}
+
+// closePython ends a process that has loaded the function and computed no block.
+func (j *Job) closePython() {
+	if j.python != nil {
+		j.python.Close()
+	}
+}

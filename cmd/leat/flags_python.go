@@ -1,0 +1,109 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"leat/apply"
+)
+
+// maxPythonParams bounds the size of a function's parameters.
+const maxPythonParams = 16 << 20
+
+// pythonFlags are the options of a function in Python.
+type pythonFlags struct {
+	function   string // FILE:FUNC or MODULE:FUNC
+	params     string // JSON, or @FILE
+	executable string
+	overlap    int
+
+	set *pflag.FlagSet
+
+	// What Finalize reads.
+	python apply.Python
+}
+
+// AddFlags adds the options.
+func (f *pythonFlags) AddFlags(fl *pflag.FlagSet) {
+	f.set = fl
+	fl.StringVar(&f.function, "python", "",
+		"`FILE.py:FUNCTION`: compute outputs by a function in Python instead of expressions; or MODULE:FUNCTION (the guide docs/guide/python-functions.md says how to write one)")
+	group(fl, "python", "Functions in Python")
+	fl.StringVar(&f.params, "python-params", "", "`JSON`: what the function gets as b.params; @FILE reads it from a file")
+	fl.StringVar(&f.executable, "python-executable", "", "`PROGRAM`: the Python that runs the function; it needs NumPy (default: python3)")
+	fl.IntVar(&f.overlap, "overlap", 0, "`PIXELS`: margin around each block that the function sees; --margin says what is there outside of the inputs")
+}
+
+// given reports whether the job is a function in Python.
+func (f *pythonFlags) given() bool { return f.set != nil && f.set.Changed("python") }
+
+var (
+	pythonModule = regexp.MustCompile(`^[\pL_][\pL\pN_]*(\.[\pL_][\pL\pN_]*)*$`)
+	pythonNames  = pythonModule // attributes with dots between them
+)
+
+// Finalize reads the values of the options, as far as they are right.
+func (f *pythonFlags) Finalize() error {
+	if !f.given() {
+		var errs []error
+		for _, name := range []string{"python-params", "python-executable", "overlap"} {
+			if f.set != nil && f.set.Changed(name) {
+				errs = append(errs, fmt.Errorf("--%s: there is no function in Python (--python)", name))
+			}
+		}
+		return errors.Join(errs...)
+	}
+	var errs []error
+	colon := strings.LastIndexByte(f.function, ':')
+	source, name := f.function[:max(colon, 0)], f.function[colon+1:]
+	switch {
+	case colon <= 0 || !pythonNames.MatchString(name):
+		errs = append(errs, fmt.Errorf("--python %s: write it as FILE.py:FUNCTION or MODULE:FUNCTION, such as indices.py:ndvi", shown(f.function)))
+	case strings.HasSuffix(source, ".py") || strings.ContainsRune(source, '/'):
+		f.python.File = source
+	case pythonModule.MatchString(source):
+		f.python.Module = source
+	default:
+		errs = append(errs, fmt.Errorf("--python %s: %s is neither a file that ends in .py nor the name of a module", shown(f.function), shown(source)))
+	}
+	f.python.Name, f.python.Executable, f.python.Version = name, f.executable, version
+	if f.set.Changed("python-params") {
+		text := []byte(f.params)
+		if path, ok := strings.CutPrefix(f.params, "@"); ok {
+			var err error
+			if text, err = readText(path, maxPythonParams); err != nil {
+				return errors.Join(append(errs, fileError{fmt.Errorf("--python-params: %s: %w", shown(path), cause(err))})...)
+			}
+		}
+		if !json.Valid(text) {
+			errs = append(errs, errors.New("--python-params: expected JSON, such as '{\"scale\": 0.5}', or @FILE"))
+		}
+		f.python.Params = text
+	}
+	if f.overlap < 0 {
+		errs = append(errs, fmt.Errorf("--overlap %d: use 0 or more pixels", f.overlap))
+	}
+	return errors.Join(errs...)
+}
+
+// addTo makes the function that of the job.
+func (f *pythonFlags) addTo(job *apply.Job, out *outputFlags) error {
+	job.Expressions = nil
+	job.Python = &f.python
+	job.Controls.Overlap = f.overlap
+	if len(out.exprs) > 0 {
+		return errors.New("-e and --python: use one of them")
+	}
+	var errs []error
+	for _, name := range []string{"unscale", "input-scale", "scale", "offset", "nodata-collision", "group", "cutline", "times"} {
+		if f.set.Changed(name) {
+			errs = append(errs, fmt.Errorf("--%s: only expressions have it, not functions in Python (--python)", name))
+		}
+	}
+	return errors.Join(errs...)
+}

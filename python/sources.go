@@ -1,0 +1,12 @@
+// Package python has the Python modules that leat hands to the Python processes that it starts.
+package python
+
+import _ "embed"
+
+// Block and Function are the sources of leat._block and leat._function.
+var (
+	//go:embed leat/_block.py
+	Block string
+	//go:embed leat/_function.py
+	Function string
+)
