@@ -13,14 +13,15 @@ func TestMain(m *testing.M) {
 	pbstest.Main()
 	Main(testFunctions, nil)
 	proctest.Main(map[string]proctest.Func{
-		"slow output":     slowOutput,
-		"resumed output":  resumedOutput,
-		"resumed outputs": resumedOutputs,
-		"point outputs":   pointOutputs,
-		"large raster":    largeRaster,
-		"vector output":   vectorOutput,
-		"format output":   formatOutput,
-		"table output":    tableOutput,
+		"slow output":      slowOutput,
+		"resumed output":   resumedOutput,
+		"resumed outputs":  resumedOutputs,
+		"point outputs":    pointOutputs,
+		"large raster":     largeRaster,
+		"vector output":    vectorOutput,
+		"format output":    formatOutput,
+		"hanging function": hangingFunction,
+		"table output":     tableOutput,
 	})
 	goleak.VerifyTestMain(m)
 }

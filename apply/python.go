@@ -28,8 +28,8 @@ type Python struct {
 	// file under the same path.
 	File, Module string
 	Name         string // of the function, with dots for attributes: Model.predict
-	// Executable is the name or path of Python; "" is python3. The run finds it, and workers use the
-	// same path.
+	// Executable is the name or path of Python; "" is python3. The run finds it, and workers use
+	// the same path.
 	Executable string
 	Params     json.RawMessage // what the function gets as b.params; nil: None
 	Version    string          // of the program, which messages to users have

@@ -1,4 +1,3 @@
-// Package python has no Go code: its tests run those of the Python package, and install its wheel.
 package python
 
 import (

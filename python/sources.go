@@ -1,4 +1,5 @@
-// Package python has the Python modules that leat hands to the Python processes that it starts.
+// Package python has the Python modules that leat hands to the Python processes that it starts. Its
+// tests run those of the Python package, and install its wheel.
 package python
 
 import _ "embed"

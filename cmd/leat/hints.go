@@ -193,6 +193,10 @@ var fieldHints = map[string]string{
 	"Vector.AllTouched":  "see --all-touched",
 	"Vector.OpenOptions": "see --open-option",
 
+	"Python":            "see docs/guide/python-functions.md",
+	"Python.Executable": "use --python-executable to name the Python that has NumPy and what the function imports",
+	"Python.Params":     "see --python-params",
+
 	"Output.Path":            "use another name or directory (-o)",
 	"Output.Type":            "use --type to select another type",
 	"Output.Nodata":          "use --nodata to select another value, or --nodata none if all pixels are valid",

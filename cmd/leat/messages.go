@@ -25,6 +25,13 @@ func messages(err error) []message {
 	switch e := err.(type) {
 	case *outcome.IncompleteError:
 		return append(messages(e.Err), incompleteMessage(e, os.Args))
+	case *outcome.BlockError:
+		// The traceback of a function in Python shows the line that failed. Stacks of Go help only
+		// leat's developers.
+		if len(e.Stack) > 0 && !errors.As(err, new(*outcome.PanicError)) {
+			text := e.Error() + "\n" + strings.TrimRight(string(e.Stack), "\n")
+			return []message{{terminal.Text(redact(text)), withLeftHint(hintOf(err), err)}}
+		}
 	case interface{ Unwrap() []error }:
 		var list []message
 		var texts []string

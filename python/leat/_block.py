@@ -333,10 +333,10 @@ def convert(out, value, nodata):
         nodata = math.nan
     if nodata is None:
         raise _Pixel(ValueError, "the output has no nodata value for the invalid pixel", invalid)
+    if t.kind in "iu" and not (nodata == nodata and np.iinfo(t).min <= nodata <= np.iinfo(t).max and nodata == int(nodata)):
+        raise ValueError("the nodata value %s is no value of %s" % (nodata, t.name))
     fill = t.type(nodata)
     if fill == fill:
-        if t.kind in "iu" and int(fill) != int(nodata):
-            raise ValueError("the nodata value %s is no value of %s" % (nodata, t.name))
         same = (out == fill) & ~invalid
         if same.any():
             raise _Pixel(ValueError, "the valid pixel has the nodata value %s" % nodata, same)

@@ -321,8 +321,9 @@ class Server:
 
 
 def serve(sock, function=None, encode_value=encode_json):
-    """Serve the connection until it ends, by this function or the one that leat names."""
-    Server(sock, function, encode_value).serve()
+    """Serve the connection until it ends, by this function or the one that leat names; then close it."""
+    with sock:
+        Server(sock, function, encode_value).serve()
 
 
 def _error(kind, message, trace=None):

@@ -102,7 +102,7 @@ func (b *Block) Memory() (Memory, bool) {
 	if d.shared == nil {
 		return Memory{}, false
 	}
-	m := Memory{Array: d.shared, Bytes: len(d.region), Private: d.private}
+	m := Memory{Array: d.shared, Bytes: len(d.region), Private: d.private, Arrays: [][2]int{}}
 	begin := uintptr(unsafe.Pointer(unsafe.SliceData(d.region)))
 	at := func(part []byte) int {
 		if len(part) == 0 {

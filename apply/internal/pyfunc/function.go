@@ -142,7 +142,8 @@ func (f *Function) start(ctx context.Context) (*process, *answer, error) {
 func (f *Function) loadMessage() *loadMessage {
 	m := &loadMessage{Type: "load", Protocol: protocolVersion, Version: f.spec.Version}
 	if s := &f.spec; f.socket == nil {
-		m.Function = &functionSource{File: s.File, Module: s.Module, Name: s.Name, Directory: s.Directory, SHA256: s.SHA256}
+		m.Function = &functionSource{File: s.File, Module: s.Module, Name: s.Name, Directory: s.Directory,
+			SHA256: s.SHA256}
 	}
 	return m
 }
