@@ -17,7 +17,7 @@ import (
 func TestFieldHintsNameFieldsAndFlags(t *testing.T) {
 	types := map[string]reflect.Type{"Input": reflect.TypeFor[apply.Input](), "Output": reflect.TypeFor[apply.Output](),
 		"Vector": reflect.TypeFor[apply.Vector](), "Controls": reflect.TypeFor[apply.Controls](),
-		"Concurrency": reflect.TypeFor[apply.Concurrency]()}
+		"Concurrency": reflect.TypeFor[apply.Concurrency](), "Python": reflect.TypeFor[apply.Python]()}
 	flags := applyCommand().Flags()
 	for field, hint := range fieldHints {
 		of, name, ok := strings.Cut(field, ".")
