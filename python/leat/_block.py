@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """The block that a function computes: class Block."""
 
 import collections
@@ -10,7 +11,8 @@ __all__ = ["Block", "Window"]
 #: A window of the run's grid: column and row offset, width and height in pixels.
 Window = collections.namedtuple("Window", "column row width height")
 
-TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "float32", "float64",
+TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16",
+         "float32", "float64",
          "complex64", "complex128")
 
 
@@ -21,12 +23,13 @@ def plural(n, noun):
 class Block:
     """One block of a run, as a function sees it.
 
-    Each input is an array of shape (bands, rows, columns), with the margin: ``b.red`` or ``b["red"]``. An input that is
-    a list of files is a list of such arrays. Arrays are views of shared memory: the function may write to them, and
-    must not keep them for later blocks.
+    Each input is an array of shape (bands, rows, columns), with the margin: ``b.red`` or
+    ``b["red"]``. An input that is a list of files is a list of such arrays. Arrays are views of
+    shared memory: the function may write to them, and must not keep them for later blocks.
 
-    Assign to a name of an output to set it: ``b.out = array``, of shape (bands, rows, columns), or (rows, columns) for
-    one band, with the margin or without. Assignment copies and converts the pixels, see ``set``.
+    Assign to a name of an output to set it: ``b.out = array``, of shape (bands, rows, columns), or
+    (rows, columns) for one band, with the margin or without. Assignment copies and converts the
+    pixels, see ``set``.
 
     >>> def ndvi(b):
     ...     red, nir = b.red.astype("f4"), b.nir.astype("f4")
@@ -35,18 +38,20 @@ class Block:
 
     def __init__(self, run, number, window, arrays, masks):
         d = self.__dict__
-        d["_run"], d["_arrays"], d["_masks"], d["_outputs"], d["_values"] = run, arrays, masks, {}, []
-        d["_valid"] = {}
+        d["_run"], d["_arrays"], d["_masks"] = run, arrays, masks
+        d["_outputs"], d["_values"], d["_valid"] = {}, [], {}
         #: Number of the block, from 0.
         d["number"] = number
         #: Window of the grid, without the margin.
         d["window"] = Window(*window)
 
     def __repr__(self):
-        names = ["%s=%s" % (i.name, "list of %d" % len(i.files) if i.list else a[0].dtype if a else "")
+        names = ["%s=%s" %
+                 (i.name, "list of %d" % len(i.files) if i.list else a[0].dtype if a else "")
                  for i, a in zip(self._run.inputs, self._arrays)]
         return "<Block %d of %d, %d x %d pixels at column %d, row %d; %s>" % (
-            self.number, self.total, self.window.width, self.window.height, self.window.column, self.window.row,
+            self.number, self.total, self.window.width, self.window.height, self.window.column,
+            self.window.row,
             ", ".join(names))
 
     # Inputs and outputs by name.
@@ -54,7 +59,8 @@ class Block:
     def _input(self, name):
         i = self._run.input_index.get(name)
         if i is None:
-            raise KeyError("there is no input %r; the inputs are %s" % (name, ", ".join(self._run.input_index) or "none"))
+            raise KeyError("there is no input %r; the inputs are %s" %
+                           (name, ", ".join(self._run.input_index) or "none"))
         return i
 
     def __getitem__(self, name):
@@ -67,7 +73,8 @@ class Block:
             return self._outputs[name]
         if name in self._run.output_index:
             raise KeyError("the output %r was not set" % (name,))
-        raise KeyError("there is no input %r; the inputs are %s" % (name, ", ".join(self._run.input_index) or "none"))
+        raise KeyError("there is no input %r; the inputs are %s" %
+                       (name, ", ".join(self._run.input_index) or "none"))
 
     def __getattr__(self, name):
         try:
@@ -89,10 +96,12 @@ class Block:
     def _no_output(self, name):
         if name in self._run.input_index:
             return "%r is an input: write to its pixels, as in b.%s[...] = 0" % (name, name)
-        return "there is no output %r; the outputs are %s" % (name, ", ".join(self._run.output_index) or "none")
+        return "there is no output %r; the outputs are %s" % (name,
+            ", ".join(self._run.output_index) or "none")
 
     def __dir__(self):
-        return sorted(set(super().__dir__()) | set(self._run.input_index) | set(self._run.output_index))
+        return sorted(set(super().__dir__()) | set(self._run.input_index) |
+                      set(self._run.output_index))
 
     # The block's place.
 
@@ -128,12 +137,15 @@ class Block:
 
     @property
     def transform(self):
-        """The arrays' transform, six numbers in GDAL's order: its origin is the upper left corner of the margin."""
+        """The arrays' transform, six numbers in GDAL's order: its origin is the upper left corner
+        of the margin.
+        """
         t = self._run.transform
         if t is None:
             raise ValueError("the grid has no transform")
         column, row = self.window.column - self._run.overlap, self.window.row - self._run.overlap
-        return (t[0] + column * t[1] + row * t[2], t[1], t[2], t[3] + column * t[4] + row * t[5], t[4], t[5])
+        return (t[0] + column * t[1] + row * t[2], t[1], t[2], t[3] + column * t[4] + row * t[5],
+                t[4], t[5])
 
     @property
     def crs(self):
@@ -141,7 +153,9 @@ class Block:
         return self._run.crs
 
     def coordinates(self):
-        """Return the map coordinates of the pixels' centres: x of each column and y of each row, float64."""
+        """Return the map coordinates of the pixels' centres: x of each column and y of each row,
+        float64.
+        """
         t = self.transform
         columns, rows = np.arange(self.columns) + 0.5, np.arange(self.rows) + 0.5
         return t[0] + columns * t[1] + 0.5 * t[2], t[3] + 0.5 * t[4] + rows * t[5]
@@ -149,28 +163,36 @@ class Block:
     # What belongs to inputs.
 
     def valid(self, name):
-        """Return which pixels of an input are valid: bool, of the input's shape; a list of them if it is a list.
+        """Return which pixels of an input are valid: bool, of the input's shape; a list of them if
+        it is a list.
 
-        Pixels that are nodata, NaN, masked or outside their file are not valid. Call it before you write to the input.
+        Pixels that are nodata, NaN, masked or outside their file are not valid. Call it before you
+        write to the input.
         """
         i = self._input(name)
         if i not in self._valid:
             self._valid[i] = [f.valid(a, m)
-                              for f, a, m in zip(self._run.inputs[i].files, self._arrays[i], self._masks[i])]
+                              for f, a, m in zip(self._run.inputs[i].files, self._arrays[i],
+                                                 self._masks[i])]
         return list(self._valid[i]) if self._run.inputs[i].list else self._valid[i][0]
 
     def masked(self, name):
-        """Return an input as a masked array, in which invalid pixels are masked; a list of them if it is a list."""
+        """Return an input as a masked array, in which invalid pixels are masked; a list of them if
+        it is a list.
+        """
         pixels, valid = self[name], self.valid(name)
         if isinstance(pixels, list):
             return [np.ma.array(p, mask=~v) for p, v in zip(pixels, valid)]
         return np.ma.array(pixels, mask=~valid)
 
     def nodata(self, name, band=1):
-        """Return the nodata value of a band of an input's first file, counted from 1; None if it has none."""
+        """Return the nodata value of a band of an input's first file, counted from 1; None if it
+        has none.
+        """
         values = self._run.inputs[self._input(name)].files[0].nodata
         if not 1 <= band <= len(values):
-            raise IndexError("band %d of input %r, which has %s" % (band, name, plural(len(values), "band")))
+            raise IndexError("band %d of input %r, which has %s" %
+                             (band, name, plural(len(values), "band")))
         return values[band - 1]
 
     def path(self, name):
@@ -179,7 +201,8 @@ class Block:
         return [f.path for f in i.files] if i.list else i.files[0].path
 
     def xarray(self, name):
-        """Return an input as an xarray.DataArray (band, y, x) with coordinates; a list of them if it is a list.
+        """Return an input as an xarray.DataArray (band, y, x) with coordinates; a list of them if
+        it is a list.
 
         It is a view of the same memory. ``attrs`` has nodata, if the input has it, and crs.
         """
@@ -191,7 +214,9 @@ class Block:
             attrs = {"crs": self.crs}
             if f.nodata[0] is not None:
                 attrs["nodata"] = f.nodata[0]
-            arrays.append(xarray.DataArray(a, dims=("band", "y", "x"), coords={"band": f.bands, "y": y, "x": x},
+            arrays.append(
+                xarray.DataArray(a, dims=("band", "y", "x"),
+                                 coords={"band": f.bands, "y": y, "x": x},
                                            name=name, attrs=attrs))
         return arrays if i.list else arrays[0]
 
@@ -204,7 +229,9 @@ class Block:
 
     @property
     def state(self):
-        """An object that lives as long as this worker, for attributes such as a model that was loaded once."""
+        """An object that lives as long as this worker, for attributes such as a model that was
+        loaded once.
+        """
         return self._run.state
 
     def emit(self, value):
@@ -218,8 +245,9 @@ class Block:
     def new(self, name, dtype=None, bands=None):
         """Set an output to a new array, and return it: (bands, rows, columns), with the margin.
 
-        Its values are undefined: fill all of it. It is in the memory from which leat writes the output, so that nothing
-        is copied. dtype and bands may be left out if the output declares them.
+        Its values are undefined: fill all of it. It is in the memory from which leat writes the
+        output, so that nothing is copied. dtype and bands may be left out if the output declares
+        them.
         """
         o = self._output(name)
         t = np.dtype(dtype if dtype is not None else o.type or "O").newbyteorder("=")
@@ -227,7 +255,8 @@ class Block:
             t = np.dtype("uint8")
         if t.name not in TYPES:
             raise TypeError("output %r: %s, expected one of %s" % (
-                name, "no dtype is given" if dtype is None else "no pixels of type %s" % t, ", ".join(TYPES)))
+                name, "no dtype is given" if dtype is None else "no pixels of type %s" % t,
+                ", ".join(TYPES)))
         if o.type and t.name != o.type:
             raise TypeError("output %r is %s, not %s" % (name, o.type, t.name))
         bands = bands or o.bands or 1
@@ -244,11 +273,12 @@ class Block:
         return self._run.outputs[i]
 
     def set(self, name, value):
-        """Set an output to a copy of an array of shape (bands, rows, columns), or (rows, columns) for one band.
+        """Set an output to a copy of an array of shape (bands, rows, columns), or (rows, columns)
+        for one band.
 
-        The output has the array's type, or that which it declares: then values are rounded, halves to even. A value
-        that the type can't hold is an error. Masked pixels, and NaN where the type has none, become nodata; that is an
-        error for integers without a nodata value.
+        The output has the array's type, or that which it declares: then values are rounded, halves
+        to even. A value that the type can't hold is an error. Masked pixels, and NaN where the type
+        has none, become nodata; that is an error for integers without a nodata value.
         """
         o = self._output(name)
         kept = self._outputs.get(name)
@@ -257,16 +287,20 @@ class Block:
         if not isinstance(value, np.ndarray):
             value = np.asanyarray(getattr(value, "values", value))
         if value.dtype.kind not in "biufc" or value.dtype.name not in TYPES + ("bool",):
-            raise TypeError("output %r: pixels of type %s, expected one of %s" % (name, value.dtype, ", ".join(TYPES)))
+            raise TypeError("output %r: pixels of type %s, expected one of %s" %
+                            (name, value.dtype, ", ".join(TYPES)))
         if value.ndim == 2:
             value = value[np.newaxis]
         shape = (self.rows, self.columns)
         window = (self.window.height, self.window.width)
         if value.ndim != 3 or value.shape[1:] not in (shape, window) or value.shape[0] < 1:
-            raise ValueError("output %r has the shape %s, expected (bands, %d, %d)" % (name, value.shape, *shape))
+            raise ValueError("output %r has the shape %s, expected (bands, %d, %d)" %
+                             (name, value.shape, *shape))
         if o.bands and value.shape[0] != o.bands:
-            raise ValueError("output %r has %s, expected %d" % (name, plural(value.shape[0], "band"), o.bands))
-        t = np.dtype(o.type or ("uint8" if value.dtype.kind == "b" else value.dtype.newbyteorder("=")))
+            raise ValueError("output %r has %s, expected %d" %
+                             (name, plural(value.shape[0], "band"), o.bands))
+        t = np.dtype(o.type
+                     or ("uint8" if value.dtype.kind == "b" else value.dtype.newbyteorder("=")))
         margin = self.overlap if value.shape[1:] == shape else 0
         out = self._run.memory.allocate(t, value.shape)
         try:
@@ -274,7 +308,8 @@ class Block:
         except _Pixel as e:
             where = e.index
             place = "band %d, column %d, row %d of the grid" % (
-                where[0] + 1, self.window.column + where[2] - margin, self.window.row + where[1] - margin)
+                where[0] + 1, self.window.column + where[2] - margin, self.window.row +
+                where[1] - margin)
             raise e.kind("output %r (%s): %s at %s" % (name, t.name, e.args[0], place)) from None
         self._outputs[name] = out
 
@@ -333,7 +368,8 @@ def convert(out, value, nodata):
         nodata = math.nan
     if nodata is None:
         raise _Pixel(ValueError, "the output has no nodata value for the invalid pixel", invalid)
-    if t.kind in "iu" and not (nodata == nodata and np.iinfo(t).min <= nodata <= np.iinfo(t).max and nodata == int(nodata)):
+    if t.kind in "iu" and not (nodata == nodata and np.iinfo(t).min <= nodata <= np.iinfo(t).max
+                               and nodata == int(nodata)):
         raise ValueError("the nodata value %s is no value of %s" % (nodata, t.name))
     fill = t.type(nodata)
     if fill == fill:
@@ -349,4 +385,5 @@ def _check_range(kept, invalid, value, t):
         bad &= ~invalid
     if bad.any():
         at = np.unravel_index(int(np.argmax(bad)), bad.shape)
-        raise _Pixel(OverflowError, "the value %s is beyond the range of %s" % (value[at], t.name), bad)
+        raise _Pixel(OverflowError, "the value %s is beyond the range of %s" % (value[at], t.name),
+                     bad)

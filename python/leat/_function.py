@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Serves blocks to leat over a connection: docs/format/function.md of leat's repository."""
 
 import array
@@ -34,9 +35,12 @@ class Connection:
         self.sock = sock
 
     def receive(self):
-        """Return the next message and a descriptor or None; (None, None) at the end of the connection."""
+        """Return the next message and a descriptor or None; (None, None) at the end of the
+        connection.
+        """
         try:
-            data, ancillary, _, _ = self.sock.recvmsg(65536, socket.CMSG_SPACE(4), getattr(socket, "MSG_CMSG_CLOEXEC", 0))
+            data, ancillary, _, _ = self.sock.recvmsg(65536, socket.CMSG_SPACE(4),
+                                                      getattr(socket, "MSG_CMSG_CLOEXEC", 0))
         except ConnectionResetError:
             return None, None
         descriptor = None
@@ -67,7 +71,8 @@ class Connection:
     def send(self, message):
         text = json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
         if len(text) > MAX_MESSAGE:
-            raise Failure("ValueError", "the values that the function emitted have %d bytes, at most %d are allowed" % (
+            raise Failure("ValueError",
+                "the values that the function emitted have %d bytes, at most %d are allowed" % (
                 len(text), MAX_MESSAGE))
         self.sock.sendall(struct.pack("<I", len(text)) + text)
 
@@ -91,12 +96,14 @@ class OutputMemory:
         size = dtype.itemsize * math.prod(shape)
         begin, end = self.used, self.used + size
         if end > self.limit:
-            raise MemoryError("the outputs of a block take %d MiB, and the run has memory for %d MiB" % (
+            raise MemoryError(
+                "the outputs of a block take %d MiB, and the run has memory for %d MiB" % (
                 end >> 20, self.limit >> 20))
         if end > self.size:
             size = min(max(end, 2 * self.size), self.limit)
             os.ftruncate(self.descriptor, size)
-            self.map, self.size = mmap.mmap(self.descriptor, size), size  # arrays keep the old mapping
+            self.map, self.size = mmap.mmap(self.descriptor,
+                                            size), size  # arrays keep the old mapping
         self.used = (end + ALIGN - 1) // ALIGN * ALIGN
         a = numpy.ndarray(shape, dtype, self.map, begin)
         self.places[id(a)] = begin, a
@@ -187,8 +194,8 @@ def _number(value):
 class Server:
     """Serves one connection.
 
-    function is what computes a block; None loads the one that leat names. encode_value makes JSON of a value that a
-    function emits.
+    function is what computes a block; None loads the one that leat names. encode_value makes JSON
+    of a value that a function emits.
     """
 
     def __init__(self, sock, function=None, encode_value=encode_json):
@@ -245,15 +252,18 @@ class Server:
 
     def load(self, message):
         if message["protocol"] != PROTOCOL:
-            raise Failure("Protocol", "leat %s has version %s of the function protocol, this package version %d" % (
+            raise Failure("Protocol",
+                "leat %s has version %s of the function protocol, this package version %d" % (
                 message.get("version", ""), message["protocol"], PROTOCOL))
-        answer = {"type": "loaded", "protocol": PROTOCOL, "pid": os.getpid(), "python": sys.version.split()[0]}
+        answer = {"type": "loaded", "protocol": PROTOCOL, "pid": os.getpid(),
+                  "python": sys.version.split()[0]}
         wanted = message.get("function")
         if wanted is not None:
             try:
                 import numpy
             except ImportError as e:
-                raise Failure("ImportError", "%s has no NumPy, which functions need: %s" % (sys.executable, e)) from None
+                raise Failure("ImportError", "%s has no NumPy, which functions need: %s" %
+                              (sys.executable, e)) from None
             answer["numpy"] = numpy.__version__
             self.function, answer["file"], answer["sha256"] = load(wanted)
         elif self.function is None:
@@ -280,7 +290,8 @@ class Server:
             flags = mmap.MAP_PRIVATE if private else mmap.MAP_SHARED
             try:
                 self.memories[m["number"]] = mmap.mmap(descriptor, m["bytes"], flags,
-                                                       mmap.PROT_READ | mmap.PROT_WRITE, offset=m["begin"]), private
+                                                       mmap.PROT_READ | mmap.PROT_WRITE,
+                                                       offset=m["begin"]), private
             finally:
                 os.close(descriptor)
         memory, private = self.memories[m["number"]]
@@ -293,7 +304,8 @@ class Server:
             for f in i.files:
                 offset, mask = next(places)
                 pixels.append(numpy.ndarray((len(f.bands), rows, columns), f.dtype, memory, offset))
-                planes.append(None if mask < 0 else numpy.ndarray((f.mask_planes, rows, columns), "u1", memory, mask))
+                planes.append(None if mask < 0
+                    else numpy.ndarray((f.mask_planes, rows, columns), "u1", memory, mask))
             arrays.append(pixels)
             masks.append(planes)
         run.memory.start()
@@ -309,7 +321,8 @@ class Server:
             if a is None:
                 outputs.append(None)
                 continue
-            outputs.append({"offset": run.memory.places[id(a)][0], "type": a.dtype.name, "bands": a.shape[0],
+            outputs.append(
+                {"offset": run.memory.places[id(a)][0], "type": a.dtype.name, "bands": a.shape[0],
                             "rows": a.shape[1], "columns": a.shape[2]})
         answer = {"type": "done", "outputs": outputs}
         if b._values:
@@ -321,7 +334,9 @@ class Server:
 
 
 def serve(sock, function=None, encode_value=encode_json):
-    """Serve the connection until it ends, by this function or the one that leat names; then close it."""
+    """Serve the connection until it ends, by this function or the one that leat names; then close
+    it.
+    """
     with sock:
         Server(sock, function, encode_value).serve()
 
@@ -340,7 +355,8 @@ def _error_of(e):
     if module not in ("builtins", "__main__"):
         kind = module + "." + kind
     try:
-        text = str(e.args[0]) if isinstance(e, KeyError) and len(e.args) == 1 and " " in str(e.args[0]) else str(e)
+        text = str(e.args[0]) if isinstance(e, KeyError) and len(e.args) == 1 and " " in str(
+            e.args[0]) else str(e)
     except Exception:
         text = "(its text can't be made)"
     if isinstance(e, SystemExit):
@@ -348,12 +364,15 @@ def _error_of(e):
     own = (__file__, __file__.replace("_function.py", "_block.py"))
 
     def trim(te, seen):
-        # Frames of this package at both ends, and those of the import system, say nothing about the function.
+        # Frames of this package at both ends, and those of the import system, say nothing about the
+        # function.
         if te is None or id(te) in seen:
             return te
         seen.add(id(te))
-        te.stack = traceback.StackSummary.from_list([f for f in te.stack if f.filename not in own and
-                                                     not f.filename.startswith("<frozen importlib")])
+        te.stack = traceback.StackSummary.from_list(
+            [f for f in te.stack if f.filename not in own and
+                                                     not f.filename.startswith(
+                                                         "<frozen importlib")])
         trim(te.__cause__, seen)
         trim(te.__context__, seen)
         return te
@@ -396,7 +415,8 @@ def load(wanted):
         raise Failure(type(e).__name__, "%s: %s" % (path, e.strerror)) from None
     digest = hashlib.sha256(source).hexdigest()
     if wanted.get("sha256") and wanted["sha256"] != digest:
-        raise Failure("SourceChanged", "%s is not the file with which the run began: it was changed, or differs on this "
+        raise Failure("SourceChanged",
+            "%s is not the file with which the run began: it was changed, or differs on this "
                       "machine" % path)
     spec.loader.source = source
     module = sys.modules.get(name) if not wanted.get("file") else None
@@ -410,9 +430,11 @@ def load(wanted):
         try:
             function = getattr(function, part)
         except AttributeError:
-            names = sorted(n for n in dir(function) if not n.startswith("_") and callable(getattr(function, n, None)))
+            names = sorted(n for n in dir(function) if not n.startswith("_")
+                           and callable(getattr(function, n, None)))
             raise Failure("AttributeError", "%s has no function %s%s" % (
-                ".".join([path] + done), part, "; it has " + ", ".join(names[:20]) if names else "")) from None
+                ".".join([path] + done), part, "; it has " + ", ".join(names[:20]) if names
+                else "")) from None
         done.append(part)
     if not callable(function):
         raise Failure("TypeError", "%s in %s is a %s, expected a function of one argument" % (

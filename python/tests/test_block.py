@@ -23,7 +23,8 @@ except ImportError:  # see needs below
 
 
 def file(type: str, nodata: Optional[str] = None, bands: int = 1, **more: Any) -> dict[str, Any]:
-    return dict(path="a.tif", type=type, bands=list(range(1, bands + 1)), nodata=[nodata] * bands, **more)
+    return dict(path="a.tif", type=type, bands=list(range(1, bands + 1)), nodata=[nodata] * bands,
+                **more)
 
 
 PIXELS: Any = None
@@ -32,15 +33,18 @@ PIXELS: Any = None
 class Leat:
     """Leat's side of a connection, with one input of 4 x 3 pixels in a grid of two blocks."""
 
-    def __init__(self, function: Any, pixels: Any, nodata: Optional[str] = None, output: Any = ("", 0, None), overlap: int = 0,
-                 mask: Any = None, emits: bool = True, private: bool = False, limit: int = 1 << 20) -> None:
+    def __init__(self, function: Any, pixels: Any, nodata: Optional[str] = None,
+                 output: Any = ("", 0, None), overlap: int = 0,
+                 mask: Any = None, emits: bool = True, private: bool = False,
+                 limit: int = 1 << 20) -> None:
         ours, theirs = socket.socketpair()
         self.sock = ours
         self.thread = threading.Thread(target=_function.serve, args=(theirs, function), daemon=True)
         self.thread.start()
         self.pixels, self.mask, self.private = np.ascontiguousarray(pixels), mask, private
         self.memory, self.outputs = os.memfd_create("inputs"), os.memfd_create("outputs")
-        os.write(self.memory, self.pixels.tobytes().ljust(4096, b"\0") + (b"" if mask is None else mask.tobytes()))
+        os.write(self.memory, self.pixels.tobytes().ljust(4096, b"\0") +
+                 (b"" if mask is None else mask.tobytes()))
         os.ftruncate(self.memory, 8192)
         self.loaded = self.call(dict(type="load", protocol=1, version="1"))
         f = file(str(pixels.dtype), nodata, len(pixels))
@@ -49,8 +53,10 @@ class Leat:
         self.ready = self.call(dict(
             type="setup", worker=0, workers=1, slot=0, label="worker 1", params={"a": 1},
             grid=dict(width=8, height=3, transform=[100, 10, 0, 200, 0, -10], crs="EPSG:32631"),
-            blocks=dict(count=2, columns=2, rows=1), overlap=overlap, inputs=[dict(name="a", list=False, files=[f])],
-            outputs=[dict(name="out", type=output[0], bands=output[1], nodata=output[2])], emits=emits,
+            blocks=dict(count=2, columns=2, rows=1), overlap=overlap,
+            inputs=[dict(name="a", list=False, files=[f])],
+            outputs=[dict(name="out", type=output[0], bands=output[1], nodata=output[2])],
+            emits=emits,
             max_output_bytes=limit), self.outputs)
         self.new = True
 
@@ -72,7 +78,8 @@ class Leat:
         if self.new:
             memory = dict(number=0, new=True, bytes=8192, begin=0, private=self.private)
         answer = self.call(dict(type="block", number=number, window=window, memory=memory,
-                                arrays=[[0, -1 if self.mask is None else 4096]]), self.memory if self.new else None)
+                                arrays=[[0, -1 if self.mask is None else 4096]]), self.memory
+                                if self.new else None)
         self.new = False
         return answer
 
@@ -122,7 +129,8 @@ class BlockTest(unittest.TestCase):
         finally:
             leat.close()
 
-    def set_fails(self, text: str, value: Any, type: str = "", nodata: Optional[str] = None) -> None:
+    def set_fails(self, text: str, value: Any, type: str = "",
+                  nodata: Optional[str] = None) -> None:
         def function(b: Any) -> None:
             b.out = value
         self.fails(text, function, output=(type, 0, nodata))
@@ -133,16 +141,20 @@ class BlockTest(unittest.TestCase):
 
     def test_types_of_arrays(self) -> None:
         whole = np.arange(12).reshape(3, 4)
-        for dtype in ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", "c8", "c16", ">f4", ">u2"):
-            self.same(self.set(whole.astype(dtype)), whole[None], np.dtype(dtype).newbyteorder("=").name)
+        for dtype in ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", "c8", "c16",
+                      ">f4", ">u2"):
+            self.same(self.set(whole.astype(dtype)), whole[None],
+                      np.dtype(dtype).newbyteorder("=").name)
         self.same(self.set(whole > 5), (whole > 5)[None], "u1")
         self.same(self.set(np.asfortranarray(whole)), whole[None], "i8")
-        self.same(self.set(np.stack([whole, whole * 2])[:, ::-1]), np.stack([whole, whole * 2])[:, ::-1], "i8")
+        self.same(self.set(np.stack([whole, whole * 2])[:, ::-1]),
+                  np.stack([whole, whole * 2])[:, ::-1], "i8")
         self.set_fails("TypeError: output 'out': pixels of type object", whole.astype(object))
         self.set_fails("TypeError: output 'out': pixels of type <U21", whole.astype(str))
         self.set_fails("TypeError: output 'out': pixels of type datetime64", whole.astype("M8[s]"))
         self.set_fails("ValueError: output 'out' has the shape (), expected (bands, 3, 4)", 5)
-        self.set_fails("ValueError: output 'out' has the shape (1, 4, 3), expected (bands, 3, 4)", whole.T)
+        self.set_fails("ValueError: output 'out' has the shape (1, 4, 3), expected (bands, 3, 4)",
+                       whole.T)
 
     def test_declared_types(self) -> None:
         whole = np.arange(12).reshape(3, 4)
@@ -153,9 +165,12 @@ class BlockTest(unittest.TestCase):
         self.same(self.set(whole > 3, "float64"), (whole > 3)[None], "f8")
         self.same(self.set(whole, "complex64"), whole[None], "c8")
         at = "band 1, column 3, row 1 of the grid"
-        for value, dtype, type in [(256, "i8", "uint8"), (-1, "i8", "uint64"), (256, "f8", "uint8"), (-0.6, "f4", "uint8"),
-                                   (2.0**63, "f8", "int64"), (2**63, "u8", "int64"), (2.0**31, "f4", "int32"),
-                                   (1e39, "f8", "float32"), (65520, "f4", "float16"), (np.inf, "f4", "int16"),
+        for value, dtype, type in [(256, "i8", "uint8"), (-1, "i8", "uint64"), (256, "f8", "uint8"),
+                                   (-0.6, "f4", "uint8"),
+                                   (2.0**63, "f8", "int64"), (2**63, "u8", "int64"),
+                                   (2.0**31, "f4", "int32"),
+                                   (1e39, "f8", "float32"), (65520, "f4", "float16"),
+                                   (np.inf, "f4", "int16"),
                                    (70000, "i4", "float16"), (300, "f2", "uint8")]:
             bad = np.zeros((3, 4), dtype)
             bad[1, 3] = value
@@ -165,7 +180,8 @@ class BlockTest(unittest.TestCase):
         self.same(self.set(edges, "int64"), [[[-2**63, 2**63 - 1024, 0, 0]] * 3], "i8")
         self.same(self.set(np.full((3, 4), 255.49), "uint8"), np.full((1, 3, 4), 255), "u1")
         self.same(self.set(np.full((3, 4), np.inf), "float32"), np.full((1, 3, 4), np.inf), "f4")
-        self.set_fails("TypeError: complex pixels for an output of float64", whole.astype("c8"), "float64")
+        self.set_fails("TypeError: complex pixels for an output of float64", whole.astype("c8"),
+                       "float64")
 
     def test_invalid_pixels(self) -> None:
         whole = np.arange(12.0).reshape(3, 4)
@@ -174,7 +190,9 @@ class BlockTest(unittest.TestCase):
         want[0, 1, 2] = 255
         self.same(self.set(whole, "uint8", "255"), want, "u1")
         self.same(self.set(whole, "float32", "255"), whole[None], "f4")
-        self.set_fails("ValueError: output 'out' (uint8): the output has no nodata value for the invalid pixel at band 1, "
+        self.set_fails(
+            "ValueError: output 'out' (uint8): the output has no nodata value for the "
+            "invalid pixel at band 1, "
                        "column 2, row 1 of the grid", whole, "uint8")
         masked = np.ma.array(np.arange(12), mask=np.arange(12) == 6).reshape(3, 4)
         self.same(self.set(masked, "uint8", "255"), want, "u1")
@@ -185,9 +203,11 @@ class BlockTest(unittest.TestCase):
         out = self.set(masked.astype("f4"))
         self.assertEqual(np.isnan(out).sum(), 1)
         self.assertTrue(np.isnan(out[0, 1, 2]))
-        self.set_fails("the valid pixel has the nodata value 3 at band 1, column 3, row 0", masked, "uint8", "3")
+        self.set_fails("the valid pixel has the nodata value 3 at band 1, column 3, row 0", masked,
+                       "uint8", "3")
         self.set_fails("the nodata value 300 is no value of uint8", masked.astype("u1"), "", "300")
-        self.same(self.set(np.ma.array(np.arange(12)).reshape(3, 4), "uint8"), np.arange(12).reshape(1, 3, 4), "u1")
+        self.same(self.set(np.ma.array(np.arange(12)).reshape(3, 4), "uint8"),
+                  np.arange(12).reshape(1, 3, 4), "u1")
         both = np.ma.array(whole, mask=np.zeros((3, 4), bool))
         both.mask[0, 0] = True
         want[0, 0, 0] = 255
@@ -197,7 +217,8 @@ class BlockTest(unittest.TestCase):
         seen: dict[str, Any] = {}
 
         def function(b: Any) -> None:
-            seen.update(valid=b.valid("a").copy(), masked=b.masked("a").copy(), nodata=b.nodata("a"))
+            seen.update(valid=b.valid("a").copy(), masked=b.masked("a").copy(),
+                        nodata=b.nodata("a"))
             b.out = b.a
         mask = np.array([[255, 0, 1, 1]] * 3, "u1")
         self.run_block(function, nodata="5", mask=mask)
@@ -224,8 +245,10 @@ class BlockTest(unittest.TestCase):
         seen: dict[str, Any] = {}
 
         def function(b: Any) -> None:
-            seen.update(first=b.first, last=b.last, total=b.total, rows=b.rows, columns=b.columns, transform=b.transform,
-                        xy=b.coordinates(), window=tuple(b.window), crs=b.crs, params=b.params, text=repr(b), path=b.path("a"))
+            seen.update(first=b.first, last=b.last, total=b.total, rows=b.rows, columns=b.columns,
+                        transform=b.transform,
+                        xy=b.coordinates(), window=tuple(b.window), crs=b.crs, params=b.params,
+                        text=repr(b), path=b.path("a"))
             b.out = b.a[:, 1:-1, 1:-1]
         leat = Leat(function, PIXELS, overlap=1)
         answer = leat.block(1, (4, 1, 2, 1))
@@ -234,7 +257,8 @@ class BlockTest(unittest.TestCase):
         x, y = seen.pop("xy")
         self.assertEqual((list(x), list(y)), ([135, 145, 155, 165], [195, 185, 175]))
         self.assertEqual(seen, dict(
-            first=False, last=True, total=2, rows=3, columns=4, transform=(130, 10, 0, 200, 0, -10), window=(4, 1, 2, 1),
+            first=False, last=True, total=2, rows=3, columns=4, transform=(130, 10, 0, 200, 0, -10),
+            window=(4, 1, 2, 1),
             crs="EPSG:32631", params={"a": 1}, path="a.tif",
             text="<Block 1 of 2, 2 x 1 pixels at column 4, row 1; a=uint16>"))
 
@@ -246,10 +270,14 @@ class BlockTest(unittest.TestCase):
             b.out = out
             assert b.out is out
         self.same(self.run_block(function), np.repeat(PIXELS * 2, 2, 0), "f4")
-        self.same(self.run_block(lambda b: np.copyto(b.new("out"), b.a), output=("uint16", 0, None)), PIXELS, "u2")
-        self.fails("KeyError: there is no output 'other'; the outputs are out", lambda b: b.new("other", "u1"))
+        self.same(
+            self.run_block(lambda b: np.copyto(b.new("out"), b.a), output=("uint16", 0, None)),
+            PIXELS, "u2")
+        self.fails("KeyError: there is no output 'other'; the outputs are out",
+                   lambda b: b.new("other", "u1"))
         self.fails("no dtype is given", lambda b: b.new("out"))
-        self.fails("output 'out' is uint8, not float32", lambda b: b.new("out", "f4"), output=("uint8", 0, None))
+        self.fails("output 'out' is uint8, not float32", lambda b: b.new("out", "f4"),
+                   output=("uint8", 0, None))
         self.fails("has 1 band, not 2", lambda b: b.new("out", "u1", 2), output=("uint8", 1, None))
         self.fails("MemoryError: the outputs of a block take", lambda b: b.new("out", "f8", 100000))
 
@@ -302,7 +330,8 @@ class BlockTest(unittest.TestCase):
             b.emit({"sum": b.a.sum(), "all": [1, None, "é"], "pixels": b.a[0, 0]})
             b.out = b.a
         leat = Leat(function, PIXELS)
-        self.assertEqual(leat.block()["values"], [{"sum": 66, "all": [1, None, "é"], "pixels": [0, 1, 2, 3]}])
+        self.assertEqual(leat.block()["values"],
+                         [{"sum": 66, "all": [1, None, "é"], "pixels": [0, 1, 2, 3]}])
         leat.close()
         self.fails("is not JSON", lambda b: b.emit(float("nan")))
         self.fails("is not JSON", lambda b: b.emit(object()))
