@@ -86,43 +86,84 @@ func TestWheel(t *testing.T) {
 	}
 }
 
-// TestInstallation installs the package from its directory, without a network or setuptools, in a
-// new virtual environment; in make test-all also so that it refers to the directory.
+// TestInstallation runs the commands of README's Python section, which install the package in a new
+// virtual environment, without a network or setuptools.
 func TestInstallation(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: makes a virtual environment")
 	}
 	needsVenv(t)
-	version, err := os.ReadFile("../cmd/leat/VERSION")
+	text, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := strings.TrimSpace(string(version))
-	env := []string{"LEAT_BINARY=" + buildLeat(t), "PIP_DISABLE_PIP_VERSION_CHECK=1", "PYTHONDONTWRITEBYTECODE=1"}
-	for _, options := range [][]string{{}, {"--editable"}} {
-		t.Run(strings.Join(append([]string{"install"}, options...), " "), func(t *testing.T) {
-			if len(options) > 0 && os.Getenv("LEAT_TEST_DIST") == "" {
-				t.Skip("LEAT_TEST_DIST is not set: makes another virtual environment")
-			}
-			t.Parallel()
-			dir := t.TempDir()
-			bin := filepath.Join(dir, "bin")
-			python(t, env, "/usr/bin/python3", "-m", "venv", dir)
-			install := append([]string{filepath.Join(bin, "pip"), "install", "--quiet", "--no-index"}, options...)
-			python(t, env, append(install, ".")...)
-			out := python(t, []string{"LEAT_BINARY="}, filepath.Join(bin, "python"), "-I", "-c",
-				"import leat, leat._binary; print(leat.__version__, leat._binary.binary())")
-			program := filepath.Join(bin, "leat")
-			if repository, err := filepath.Abs("../bin/leat"); err == nil && len(options) > 0 && exists(repository) {
-				program = repository
-			}
-			if out != want+" "+program+"\n" {
-				t.Errorf("version and program %q, expected %q", out, want+" "+program)
-			}
-			if out := python(t, nil, filepath.Join(bin, "leat"), "version"); !strings.HasPrefix(out, "leat "+want) {
-				t.Errorf("leat version: %q", out)
-			}
-		})
+	_, section, _ := strings.Cut(string(text), "\n## Python\n\n```sh\n")
+	commands, _, ok := strings.Cut(section, "```")
+	if !ok {
+		t.Fatal("README.md has no commands in its Python section")
+	}
+	dir := t.TempDir()
+	here, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(here, filepath.Join(dir, "python")); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-ec", commands)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), installing(t)...)
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.HasSuffix(string(out), "\nb'data'\n") {
+		t.Fatalf("the commands printed %q, %v", out, err)
+	}
+	bin := filepath.Join(dir, "venv", "bin")
+	checkInstalled(t, bin, filepath.Join(bin, "leat"))
+}
+
+// TestEditableInstallation installs the package so that it refers to its directory.
+func TestEditableInstallation(t *testing.T) {
+	if os.Getenv("LEAT_TEST_DIST") == "" {
+		t.Skip("LEAT_TEST_DIST is not set: makes another virtual environment")
+	}
+	needsVenv(t)
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "bin")
+	env := installing(t)
+	python(t, env, "/usr/bin/python3", "-m", "venv", dir)
+	python(t, env, filepath.Join(bin, "pip"), "install", "--quiet", "--no-index", "--editable", ".")
+	program, err := filepath.Abs("../bin/leat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !exists(program) {
+		program = filepath.Join(bin, "leat")
+	}
+	checkInstalled(t, bin, program)
+}
+
+// installing returns variables for installations with a leat built by buildLeat.
+func installing(t *testing.T) []string {
+	t.Helper()
+	return []string{"LEAT_BINARY=" + buildLeat(t), "LEAT_CACHE_DIR=" + t.TempDir(),
+		"PIP_DISABLE_PIP_VERSION_CHECK=1", "PYTHONDONTWRITEBYTECODE=1"}
+}
+
+// checkInstalled checks the package and the program below a virtual environment.
+func checkInstalled(t *testing.T, bin, program string) {
+	t.Helper()
+	text, err := os.ReadFile("../cmd/leat/VERSION")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := strings.TrimSpace(string(text))
+	out := python(t, []string{"LEAT_BINARY="}, filepath.Join(bin, "python"), "-I", "-c",
+		"import leat, leat._binary; print(leat.__version__, leat._binary.binary())")
+	if want := version + " " + program + "\n"; out != want {
+		t.Errorf("version and program %q, expected %q", out, want)
+	}
+	if out := python(t, nil, filepath.Join(bin, "leat"), "version"); !strings.HasPrefix(out, "leat "+version) {
+		t.Errorf("leat version: %q", out)
 	}
 }
 
