@@ -34,6 +34,7 @@ var children = map[string]proctest.Func{
 	"preserve":      preserveOne,
 	"make calls":    makeCalls,
 	"upgrade":       upgradeOne,
+	"put same":      putSame,
 	"plain once":    plainOnce,
 	"plain random":  plainRandom,
 	"plain all":     plainAll,

@@ -393,9 +393,9 @@ class Cache:
             if known[i] == MAPPED and i >= 0:
                 start = words[i + FIRST_SLOT]
                 length = words[(start >> 3) + 2]
-                start += HEAD
-                entry: bytes = data[start:start + length]
-                if len(entry) == length:
+                at = start + HEAD
+                entry: bytes = data[at:at + length]
+                if start and len(entry) == length:  # 0: dropped by preserve
                     return entry
         except IndexError:
             pass
@@ -418,9 +418,9 @@ class Cache:
             if known[i] == MAPPED and i >= 0:
                 start = words[i + FIRST_SLOT]
                 length = words[(start >> 3) + 2]
-                start += HEAD
-                entry: memoryview = view[start:start + length]
-                if len(entry) == length:
+                at = start + HEAD
+                entry: memoryview = view[at:at + length]
+                if start and len(entry) == length:
                     return entry
         except IndexError:
             pass
@@ -435,7 +435,7 @@ class Cache:
             return False
         if not 0 <= number < self._n:
             return False
-        if known[number] and self._verify != "always":
+        if known[number] and self._verify != "always" and self._slot(number):
             return True
         return self._whole(number)
 
