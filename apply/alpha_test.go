@@ -69,6 +69,7 @@ json.dump(faults, sys.stdout)
 `
 
 func TestAlphaBandInOutput(t *testing.T) {
+	t.Parallel()
 	needGDAL(t)
 	dir := t.TempDir()
 	pytest.Run(t, []string{"osgeo.gdal", "numpy"}, makeRGBA, dir, nil)
@@ -87,6 +88,7 @@ func TestAlphaBandInOutput(t *testing.T) {
 }
 
 func TestAlphaMasksComputedBands(t *testing.T) {
+	t.Parallel()
 	needGDAL(t)
 	dir := t.TempDir()
 	pytest.Run(t, []string{"osgeo.gdal", "numpy"}, makeRGBA, dir, nil)

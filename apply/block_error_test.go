@@ -63,6 +63,7 @@ func failure(how, path string) error {
 // TestBlockErrorInAnyProcess compares an error in a goroutine of the run with one in
 // another process.
 func TestBlockErrorInAnyProcess(t *testing.T) {
+	t.Parallel()
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
@@ -133,6 +134,7 @@ func TestBlockErrorInAnyProcess(t *testing.T) {
 }
 
 func TestReadErrorInAnyProcess(t *testing.T) {
+	t.Parallel()
 	for where, concurrency := range map[string]Concurrency{
 		"here":            {Workers: 1},
 		"reading workers": {On: subprocess.New(nil), Workers: 1, Reading: ReadByWorkers},

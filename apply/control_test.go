@@ -100,6 +100,7 @@ func sameControl(t *testing.T, cases []controlCase) {
 }
 
 func TestControlPointsAndRPCsAreThoseOfGdalTranslate(t *testing.T) {
+	t.Parallel()
 	needGDAL(t)
 	dir := t.TempDir()
 	pytest.Run(t, []string{"osgeo.gdal", "numpy"}, makeControl, dir, nil)
@@ -124,6 +125,7 @@ func TestControlPointsAndRPCsAreThoseOfGdalTranslate(t *testing.T) {
 }
 
 func TestControlPointsOfARealFileAreKept(t *testing.T) {
+	t.Parallel()
 	needGDAL(t)
 	path, dir := repositoryData(t, "rasterio/RGB.byte.gcp.vrt"), t.TempDir()
 	var cases []controlCase
@@ -187,6 +189,7 @@ func TestControlPointsDoNotDependOnHowTheJobIsRun(t *testing.T) {
 }
 
 func TestNotesNameControlThatIsNotKept(t *testing.T) {
+	t.Parallel()
 	needGDAL(t)
 	dir := t.TempDir()
 	pytest.Run(t, []string{"osgeo.gdal", "numpy"}, makeControl, dir, nil)

@@ -179,6 +179,7 @@ func remoteSetups() []func(*Job) string {
 }
 
 func TestSameBytesWithWorkerProcesses(t *testing.T) {
+	t.Parallel()
 	red, nir := scene(t)
 	inputs := map[string]Input{"red": File(red), "nir": File(nir)}
 	jobs := map[string]func(dir string) Job{
@@ -270,6 +271,7 @@ func TestEmitFromWorkerProcesses(t *testing.T) {
 }
 
 func TestEmitOwnBlock(t *testing.T) {
+	t.Parallel()
 	red, _ := scene(t)
 	for name, c := range map[string]struct {
 		size    int
@@ -316,6 +318,7 @@ func remoteStatus(r *Running) worker.Status {
 }
 
 func TestKilledWorkersSameBytes(t *testing.T) {
+	t.Parallel()
 	red, _ := scene(t)
 	whole := filepath.Join(t.TempDir(), "whole.tif")
 	job := slowRemote(red, whole, 0, 0)
@@ -398,6 +401,7 @@ func TestAllWorkersLost(t *testing.T) {
 }
 
 func TestReplacedWorkerSameBytes(t *testing.T) {
+	t.Parallel()
 	red, _ := scene(t)
 	whole := filepath.Join(t.TempDir(), "whole.tif")
 	job := slowRemote(red, whole, 0, 0)

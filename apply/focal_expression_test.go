@@ -17,6 +17,7 @@ import (
 // TestFocalExpressionMatchesBruteForce computes sums of neighbours over files that cover different
 // parts of the grid, and compares them with the rule of the guide's section "At the edges".
 func TestFocalExpressionMatchesBruteForce(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) { focalExpressionCase(t, dir) })
 }

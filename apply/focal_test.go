@@ -88,6 +88,7 @@ func drawFile(t *rapid.T, name string) *modelFile {
 }
 
 func TestFocalFunctionMatchesBruteForce(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) { focalCase(t, dir) })
 }

@@ -12,6 +12,7 @@ import (
 )
 
 func TestFormatsRejectedBeforeRun(t *testing.T) {
+	t.Parallel()
 	needFormat(t, "HFA", "PNG", "JPEG", "XYZ", "AAIGrid", "MRF", "PCRaster", "SGI")
 	dir := t.TempDir()
 	u8, f32 := ndarray.Uint8, ndarray.Float32

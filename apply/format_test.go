@@ -155,6 +155,7 @@ func formatJob(red, nir, expr string, o Output) Job {
 }
 
 func TestFormatMatchesGeoTIFF(t *testing.T) {
+	t.Parallel()
 	needFormat(t)
 	red, nir := sceneOf(t, formatWidth, formatHeight)
 	for name, c := range formatCases {
@@ -307,6 +308,7 @@ func noFormatTraces(t testing.TB, dir string) {
 }
 
 func TestFormatSameBytes(t *testing.T) {
+	t.Parallel()
 	needFormat(t, "HFA", "PNG", "ENVI")
 	red, nir := sceneOf(t, formatWidth, formatHeight)
 	for _, name := range []string{"HFA, compressed, two bands", "PNG, uint16", "ENVI, two bands"} {
@@ -382,6 +384,7 @@ func formatSlices(dir string) Job {
 }
 
 func TestResumeFormatAfterKill(t *testing.T) {
+	t.Parallel()
 	needFormat(t, "PNG", "ENVI")
 	fresh := t.TempDir()
 	names := []string{"b.tif"}
@@ -427,6 +430,7 @@ func TestResumeFormatAfterKill(t *testing.T) {
 }
 
 func TestDiscardRemovesIncompleteFormat(t *testing.T) {
+	t.Parallel()
 	needFormat(t, "PNG", "ENVI")
 	dir := t.TempDir()
 	if killed, output, err := proctest.New("format output", dir, "false").KillAt("apply.laid",
@@ -481,6 +485,7 @@ func TestResumeFormatAfterDiskFull(t *testing.T) {
 }
 
 func TestNotesOnFormat(t *testing.T) {
+	t.Parallel()
 	needFormat(t, "PCIDSK", "RRASTER", "Zarr")
 	px := terrain[uint8](64, 64, 1)
 	for format, want := range map[string]string{

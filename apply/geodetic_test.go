@@ -42,6 +42,7 @@ json.dump(out, sys.stdout)
 `
 
 func TestGeodeticCoordinates(t *testing.T) {
+	t.Parallel()
 	pytest.Python(t, "pyproj")
 	dir := t.TempDir()
 	const w, h = 150, 90

@@ -176,6 +176,7 @@ func passesOf(t *testing.T, run func(kind string, onBlock *atomic.Pointer[func()
 }
 
 func TestResumeLoopEndsAfterRandomKills(t *testing.T) {
+	t.Parallel()
 	wholeDir := t.TempDir()
 	mustRun(t, severalOutputs(wholeDir, "", 1))
 	whole := fileBytes(t, filepath.Join(wholeDir, "a.tif"))
@@ -231,6 +232,7 @@ func fileNames(t *testing.T, dir string) (names []string) {
 }
 
 func TestResumeAfterKilledDiscard(t *testing.T) {
+	t.Parallel()
 	wholeDir := t.TempDir()
 	mustRun(t, severalOutputs(wholeDir, "", 1))
 	whole := fileBytes(t, filepath.Join(wholeDir, "a.tif"))

@@ -131,6 +131,7 @@ func TestValidMatchesGDAL(t *testing.T) {
 }
 
 func TestRealValidMatchesGDAL(t *testing.T) {
+	t.Parallel()
 	var paths []string
 	for _, pattern := range []string{"rasterio/*.tif", "landsat8/*.tif", "sentinel2/*.jp2"} {
 		names, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(repositoryData(t,

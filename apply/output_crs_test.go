@@ -17,6 +17,7 @@ const (
 )
 
 func TestOutputCRSWithoutCode(t *testing.T) {
+	t.Parallel()
 	needGDAL(t)
 	for name, c := range map[string]struct {
 		text  string

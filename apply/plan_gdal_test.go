@@ -47,6 +47,7 @@ func TestPlanWarped(t *testing.T) {
 }
 
 func TestVectorGivenAsRaster(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(vectorFiles(t), "a.gpkg")
 	if _, err := resolve.OpenRaster(path); err == nil || !strings.Contains(err.Error(), path+": it holds vectors") {
 		t.Error(err)

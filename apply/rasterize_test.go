@@ -115,6 +115,7 @@ func storageOf(i *raster.Info) storage {
 }
 
 func TestInvalidVectors(t *testing.T) {
+	t.Parallel()
 	dir := vectorFiles(t)
 	gpkg, shp := filepath.Join(dir, "a.gpkg"), filepath.Join(dir, "fields.shp")
 	grid := vectorGrid()
@@ -184,6 +185,7 @@ func TestInvalidVectors(t *testing.T) {
 }
 
 func TestAttributeOutOfRange(t *testing.T) {
+	t.Parallel()
 	dir := vectorFiles(t)
 	out := t.TempDir()
 	job := vectorJob(out, vectorGrid(), map[string]Vector{"v": {Path: filepath.Join(dir, "fields.shp"),

@@ -32,6 +32,7 @@ print('null')
 `
 
 func TestRealNDVIMatchesNumPy(t *testing.T) {
+	t.Parallel()
 	red, nir := repositoryData(t, "landsat8/l8_B4.tif"), repositoryData(t, "landsat8/l8_B5.tif")
 	pytest.Python(t, "numpy", "osgeo.gdal")
 	dir := t.TempDir()

@@ -43,6 +43,7 @@ func remoteJob(t *testing.T, function string) Job {
 }
 
 func TestSetupContextInWorkerProcess(t *testing.T) {
+	t.Parallel()
 	for _, c := range []Concurrency{{Workers: 2}, {On: subprocess.New(nil), Workers: 2},
 		{On: subprocess.New(nil), Workers: 2, Reading: ReadByWorkers}} {
 		job := remoteJob(t, "uses the context of Setup")

@@ -120,6 +120,7 @@ func TestResumeFlippedBytes(t *testing.T) {
 }
 
 func TestResumeTornRecords(t *testing.T) {
+	t.Parallel()
 	const name, done = "nearest", 60
 	want := runTruth(t, name, "")
 	dir := t.TempDir()

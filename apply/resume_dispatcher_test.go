@@ -12,6 +12,7 @@ import (
 )
 
 func TestResumeWithOtherLauncher(t *testing.T) {
+	t.Parallel()
 	inputs := resumeInputs(t)
 	make := func(dir string, merged *[]string) Job {
 		return Job{

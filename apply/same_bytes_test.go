@@ -94,6 +94,7 @@ func sceneOf(t testing.TB, w, h int) (red, nir string) {
 }
 
 func TestSameBytesOfExpressions(t *testing.T) {
+	t.Parallel()
 	red, nir := scene(t)
 	sameBytes(t, func(dir string) Job {
 		return Job{
@@ -111,6 +112,7 @@ func TestSameBytesOfExpressions(t *testing.T) {
 }
 
 func TestSameBytesWithOverlap(t *testing.T) {
+	t.Parallel()
 	red, nir := scene(t)
 	sameBytes(t, func(dir string) Job {
 		return Job{

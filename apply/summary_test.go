@@ -178,6 +178,7 @@ func cascade[T ndarray.Element](t *testing.T, m overview.Method, px []T, w, h in
 }
 
 func TestOverviewsForAnyBlockSize(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const w, h = 2100, 1301
 	u16 := holes(terrain[uint16](w, h, 1), w, 3, 0, 1)

@@ -85,6 +85,7 @@ func TestPixelsOutsideFile(t *testing.T) {
 }
 
 func TestMasksAndNoMask(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	inside, sidecar, alpha := filepath.Join(dir, "inside.tif"), filepath.Join(dir, "sidecar.tif"),
 		filepath.Join(dir, "alpha.tif")

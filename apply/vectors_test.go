@@ -368,6 +368,7 @@ func spread(_ context.Context, b *Block) error {
 }
 
 func TestVectorMargins(t *testing.T) {
+	t.Parallel()
 	dir := vectorFiles(t)
 	gpkg := filepath.Join(dir, "a.gpkg")
 	grid := vectorGrid()
@@ -408,6 +409,7 @@ func TestVectorMargins(t *testing.T) {
 }
 
 func TestVectorsSameBytes(t *testing.T) {
+	t.Parallel()
 	dir := vectorFiles(t)
 	gpkg := filepath.Join(dir, "a.gpkg")
 	grid := vectorGrid()
@@ -461,6 +463,7 @@ func TestVectorsSameBytes(t *testing.T) {
 }
 
 func TestVectorNodata(t *testing.T) {
+	t.Parallel()
 	dir := vectorFiles(t)
 	grid := vectorGrid()
 	shp := filepath.Join(dir, "fields.shp")

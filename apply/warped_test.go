@@ -145,6 +145,7 @@ func sameRaw(t testing.TB, what string, got, want []byte) {
 }
 
 func TestRealWarpMatchesGdalwarp(t *testing.T) {
+	t.Parallel()
 	needGDAL(t)
 	rgb, nir := repositoryData(t, "rasterio/rgb1.tif"), repositoryData(t, "rasterio/rgb1_fake_nir_epsg3857.tif")
 	b4, b8 := repositoryData(t, "landsat8/l8_B4.tif"), repositoryData(t, "landsat8/l8_B8.tif")
@@ -212,6 +213,7 @@ func boundsOf(g raster.Grid) [4]float64 {
 }
 
 func TestWarpSameBytes(t *testing.T) {
+	t.Parallel()
 	needGDAL(t)
 	dir := t.TempDir()
 	const w, h = 210, 170
@@ -393,6 +395,7 @@ json.dump(out, sys.stdout)
 `
 
 func TestWarpMasksAndNoMask(t *testing.T) {
+	t.Parallel()
 	needGDAL(t)
 	dir := t.TempDir()
 	pytest.Run(t, []string{"osgeo.gdal", "numpy"}, warpMakes, dir, nil)
@@ -474,6 +477,7 @@ func TestWarpMasksAndNoMask(t *testing.T) {
 }
 
 func TestRealMosaicMatchesGDAL(t *testing.T) {
+	t.Parallel()
 	needGDAL(t)
 	var files []string
 	for n := 1; n <= 4; n++ {

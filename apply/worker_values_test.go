@@ -170,6 +170,7 @@ func wantUntouched(t *testing.T, job *Job, err error) {
 }
 
 func TestWorkerValues(t *testing.T) {
+	t.Parallel()
 	job, check := sumJob(t, sumParams{})
 	counts := []int{1, 2, 3, 4, 5, 6, 7, 8}
 	if testing.Short() {
@@ -276,6 +277,7 @@ func TestKilledWorkerWithoutValue(t *testing.T) {
 
 // However workers are killed, the run fails for that reason or has the right sum.
 func TestRandomKillsWithWorkerValues(t *testing.T) {
+	t.Parallel()
 	rounds, whole, lostValues := 40, 0, 0
 	if testing.Short() {
 		rounds = 4
@@ -305,6 +307,7 @@ func TestRandomKillsWithWorkerValues(t *testing.T) {
 }
 
 func TestCloseFailsWithValue(t *testing.T) {
+	t.Parallel()
 	for how, want := range map[string]func(err error, remote bool) bool{
 		"error": func(err error, remote bool) bool {
 			var b *outcome.BlockError
