@@ -40,7 +40,7 @@ func clusterJobs(red, nir string) map[string]func(dir string) Job {
 // onCluster runs jobs with 1 to 8 workers of a launcher and with one for each block, and compares
 // the outputs with those of this process.
 func onCluster(t *testing.T, kind func() worker.Launcher) {
-	red, nir := scene(t)
+	red, nir := smallScene(t)
 	for name, make := range clusterJobs(red, nir) {
 		here := make(t.TempDir())
 		mustRun(t, here)

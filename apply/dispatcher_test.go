@@ -180,7 +180,7 @@ func remoteSetups() []func(*Job) string {
 
 func TestSameBytesWithWorkerProcesses(t *testing.T) {
 	t.Parallel()
-	red, nir := scene(t)
+	red, nir := smallScene(t)
 	inputs := map[string]Input{"red": File(red), "nir": File(nir)}
 	jobs := map[string]func(dir string) Job{
 		"expressions": func(dir string) Job {

@@ -73,6 +73,16 @@ func sameBytes(t *testing.T, make func(dir string) Job) {
 
 const bigWidth, bigHeight = 1930, 1290
 
+// smallScene is scene with half of the rows and columns, which still make several blocks. All cases
+// use the whole scene.
+func smallScene(t testing.TB) (red, nir string) {
+	t.Helper()
+	if everyCase() {
+		return scene(t)
+	}
+	return sceneOf(t, bigWidth/2, bigHeight/2)
+}
+
 // scene writes two bands of uint16 with nodata, in tiles that do not fit the outputs'.
 func scene(t testing.TB) (red, nir string) {
 	t.Helper()
@@ -95,7 +105,7 @@ func sceneOf(t testing.TB, w, h int) (red, nir string) {
 
 func TestSameBytesOfExpressions(t *testing.T) {
 	t.Parallel()
-	red, nir := scene(t)
+	red, nir := smallScene(t)
 	sameBytes(t, func(dir string) Job {
 		return Job{
 			Inputs: map[string]Input{"red": File(red), "nir": File(nir)},
@@ -113,7 +123,7 @@ func TestSameBytesOfExpressions(t *testing.T) {
 
 func TestSameBytesWithOverlap(t *testing.T) {
 	t.Parallel()
-	red, nir := scene(t)
+	red, nir := smallScene(t)
 	sameBytes(t, func(dir string) Job {
 		return Job{
 			Inputs: map[string]Input{"s": Files(red, nir)},

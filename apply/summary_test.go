@@ -180,7 +180,10 @@ func cascade[T ndarray.Element](t *testing.T, m overview.Method, px []T, w, h in
 func TestOverviewsForAnyBlockSize(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	const w, h = 2100, 1301
+	w, h := 2100, 601
+	if everyCase() {
+		h = 1301
+	}
 	u16 := holes(terrain[uint16](w, h, 1), w, 3, 0, 1)
 	f32 := holes(terrain[float32](w, h, 2), w, 3, float32(math.NaN()), 2)
 	zero := ndarray.ScalarOf[uint16](0)

@@ -3,6 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -171,14 +174,16 @@ func TestUsageMistakesHaveHints(t *testing.T) {
 	}
 	dir, env := mistakesDir(t)
 	before := hashFiles(t, dir)
+	var lines []string
 	for _, m := range mistakes {
-		words := strings.NewReplacer("apply A", "apply -i a=a.tif -o x=x.tif -e a", "apply B", "apply -i a=a.tif -o x=x.tif").Replace(m.line)
-		code, stdout, stderr := runMistake(t, dir, env, words)
-		if code != exitUsage || stdout != "" {
-			t.Errorf("leat %s: exit code %d\n%s%s", words, code, stdout, stderr)
+		lines = append(lines, strings.NewReplacer("apply A", "apply -i a=a.tif -o x=x.tif -e a", "apply B", "apply -i a=a.tif -o x=x.tif").Replace(m.line))
+	}
+	for i, r := range runMistakes(t, dir, env, lines) {
+		if r.Code != exitUsage || r.Stdout != "" {
+			t.Errorf("leat %s: exit code %d\n%s%s", lines[i], r.Code, r.Stdout, r.Stderr)
 		}
-		if !regexp.MustCompile("(?m)" + strings.Replace(m.says, "hint: ", "^hint: ", 1)).MatchString(stderr) {
-			t.Errorf("leat %s: expected %q\n%s", words, m.says, stderr)
+		if says := mistakes[i].says; !regexp.MustCompile("(?m)" + strings.Replace(says, "hint: ", "^hint: ", 1)).MatchString(r.Stderr) {
+			t.Errorf("leat %s: expected %q\n%s", lines[i], says, r.Stderr)
 		}
 	}
 	if after := hashFiles(t, dir); after != before {
@@ -193,14 +198,17 @@ func TestUsageMistakesExitWithTwo(t *testing.T) {
 	}
 	dir, env := mistakesDir(t)
 	before := hashFiles(t, dir)
-	for _, line := range usageMistakes {
-		code, stdout, stderr := runMistake(t, dir, env, line)
-		if code != exitUsage {
-			t.Errorf("leat %s: exit code %d\n%s%s", line, code, stdout, stderr)
+	for i, r := range runMistakes(t, dir, env, usageMistakes) {
+		if r.Code != exitUsage {
+			t.Errorf("leat %s: exit code %d\n%s%s", usageMistakes[i], r.Code, r.Stdout, r.Stderr)
 		}
-		if !strings.HasPrefix(stderr, "leat: ") || stdout != "" {
-			t.Errorf("leat %s: standard output %q, standard error %q", line, stdout, stderr)
+		if !strings.HasPrefix(r.Stderr, "leat: ") || r.Stdout != "" {
+			t.Errorf("leat %s: standard output %q, standard error %q", usageMistakes[i], r.Stdout, r.Stderr)
 		}
+	}
+	// The code is that of the process too.
+	for _, line := range []string{"nosuch", "apply -i a=a.tif -o x=x.tif -e b"} {
+		leat(t, exitUsage, dir, shellWords(line)...)
 	}
 	if after := hashFiles(t, dir); after != before {
 		t.Errorf("files were touched: %v", names(t, dir))
@@ -231,24 +239,99 @@ func mistakesDir(t *testing.T) (dir string, env []string) {
 	return dir, env
 }
 
-// runMistake runs leat with the words of a line, which may begin with variables to set.
-func runMistake(t *testing.T, dir string, env []string, line string) (code int, stdout, stderr string) {
+// ranMistake is how leat ended with a command line, and what it printed.
+type ranMistake struct {
+	Code           int
+	Stdout, Stderr string
+}
+
+// runMistakes runs leat in dir with the words of each line, which may begin with variables to set.
+// One process runs all lines: the start of a process takes longer than a mistake.
+func runMistakes(t *testing.T, dir string, env, lines []string) []ranMistake {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	in, err := json.Marshal(lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	like, _ := process(t, dir)
-	args := shellWords(line)
-	for len(args) > 0 && strings.HasPrefix(args[0], "LEAT_") {
-		env, args = append(slices.Clip(env), args[0]), args[1:]
-	}
 	var out, messages bytes.Buffer
 	c := exec.CommandContext(ctx, like.Path)
-	c.Args, c.Dir, c.Env, c.Stdout, c.Stderr = append([]string{"leat"}, args...), dir, env, &out, &messages
-	_ = c.Run()
-	if ctx.Err() != nil {
-		t.Errorf("leat %s does not end", line)
+	c.Args, c.Dir, c.Env = []string{"mistakes"}, dir, env
+	c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(in), &out, &messages
+	if err := c.Run(); err != nil {
+		t.Fatalf("%v after %s\n%s", err, out.String(), messages.String())
 	}
-	return c.ProcessState.ExitCode(), out.String(), messages.String()
+	var ran []ranMistake
+	for dec := json.NewDecoder(&out); len(ran) < len(lines); {
+		var r ranMistake
+		if err := dec.Decode(&r); err != nil {
+			t.Fatalf("after %q: %v", lines[:len(ran)], err)
+		}
+		ran = append(ran, r)
+	}
+	return ran
+}
+
+// runLines is the process of runMistakes: it reads the lines as JSON and prints a ranMistake for
+// each.
+func runLines() {
+	if err := printLines(os.Stdin, json.NewEncoder(os.Stdout)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func printLines(r io.Reader, w *json.Encoder) error {
+	var lines []string
+	if err := json.NewDecoder(r).Decode(&lines); err != nil {
+		return err
+	}
+	for _, line := range lines {
+		ran, err := runLine(line)
+		if err == nil {
+			err = w.Encode(ran)
+		}
+		if err != nil {
+			return fmt.Errorf("leat %s: %w", line, err)
+		}
+	}
+	return nil
+}
+
+// runLine is main with the words of a line, but returns instead of ending the process.
+func runLine(line string) (ran ranMistake, err error) {
+	args := shellWords(line)
+	for len(args) > 0 && strings.HasPrefix(args[0], "LEAT_") {
+		name, value, _ := strings.Cut(args[0], "=")
+		if err := os.Setenv(name, value); err != nil {
+			return ran, err
+		}
+		defer os.Unsetenv(name)
+		args = args[1:]
+	}
+	var files [2]*os.File
+	for i, std := range []**os.File{&os.Stdout, &os.Stderr} {
+		if files[i], err = os.CreateTemp("", "mistake"); err != nil {
+			return ran, err
+		}
+		defer os.Remove(files[i].Name())
+		defer files[i].Close()
+		before := *std
+		*std = files[i]
+		defer func() { *std = before }()
+	}
+	os.Args = append([]string{"leat"}, args...)
+	ran.Code, _ = run(args)
+	for i, text := range []*string{&ran.Stdout, &ran.Stderr} {
+		b, err := os.ReadFile(files[i].Name())
+		if err != nil {
+			return ran, err
+		}
+		*text = string(b)
+	}
+	return ran, nil
 }
 
 // shellWords splits a line at blanks outside of single quotes.

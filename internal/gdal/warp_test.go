@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -419,8 +420,16 @@ func differ(t testing.TB, name string, got *ndarray.Array, want, valid, wantVali
 	}
 }
 
+// fewer returns few, or all where tests go through all of their cases, as make test-all does.
+func fewer(few, all int) int {
+	if os.Getenv("LEAT_TEST_DIST") != "" {
+		return all
+	}
+	return few
+}
+
 func TestWarpDoesNotDependOnWindows(t *testing.T) {
-	list, warped := randomPairs(t, *warpSeed+1000, 30)
+	list, warped := randomPairs(t, *warpSeed+1000, fewer(10, 30))
 	r := rand.New(rand.NewPCG(*warpSeed, 7))
 	for i, k := range list {
 		w := warped[i]
@@ -524,7 +533,7 @@ func TestFootprintEdges(t *testing.T) {
 }
 
 func TestWarpedSource(t *testing.T) {
-	list, _ := randomPairs(t, *warpSeed+3000, 12)
+	list, _ := randomPairs(t, *warpSeed+3000, fewer(6, 12))
 	for _, k := range list {
 		t.Run(filepath.Base(k.Path)+" "+k.Valid, func(t *testing.T) {
 			open := func(t testing.TB) raster.Source {
