@@ -36,8 +36,10 @@ type Python struct {
 	Output     io.Writer       // receives the lines that the processes print; nil: os.Stderr
 	// Socket, if not nil, replaces the fields from File to Executable: the function is in the
 	// process at the other end of this function socket (docs/format/function.md). Workers can't
-	// use it.
-	Socket *net.UnixConn
+	// use it. Identity names that function and its parameters: a resumed run must have the same
+	// one.
+	Socket   *net.UnixConn
+	Identity string
 }
 
 // pythonFunction stands for the function of Job.Python where functions have names.
@@ -159,6 +161,7 @@ func (j *Job) describePython(f jobspec.Function) jobspec.Function {
 		spec := j.python.Spec()
 		f.Defined, f.Emits = true, pyfunc.Emits()
 		if j.Python != nil && j.Python.Socket != nil {
+			f.Source = "the caller's, " + j.Python.Identity
 			return f
 		}
 		f.Name, f.Params, f.ParamsCodec = pythonFunction, spec, pyfunc.Codec()

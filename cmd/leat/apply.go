@@ -159,6 +159,7 @@ func (f *applyFlags) run(cmd *cobra.Command, in *stores.Stores) error {
 		}
 		return showPlan(cmd.Context(), cmd.OutOrStdout(), *job, f.json)
 	}
+	f.program.receiveValues(job)
 	items, err := f.prepareItems(cmd.Context(), in, job)
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ func (f *applyFlags) job(ctx context.Context, in *stores.Stores) (_ *apply.Job, 
 	}
 	inputs, err := f.inputFlags.addTo(ctx, job, in)
 	vectors, err1 := f.vectors.addTo(job)
+	f.outputFlags.mayBeMissing = f.python.given() && f.program.events != nil
 	outputs, err2 := f.outputFlags.addTo(job)
 	var expressions error
 	if f.python.given() {

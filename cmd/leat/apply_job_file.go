@@ -18,7 +18,8 @@ import (
 const maxJobFile = 256 << 20
 
 // notInJobs are options that a job can't have: they are about the command itself.
-var notInJobs = []string{"help", "job", "events", "function-socket", "unfinished", "discard", "json", "profile"}
+var notInJobs = []string{"help", "job", "events", "function-socket", "function-version",
+	"unfinished", "discard", "json", "profile"}
 
 // repeatedOptions are options of NAME=VALUE whose values are lists: each element is a value of its
 // own. Lists of other options are joined by commas.

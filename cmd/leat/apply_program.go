@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -164,6 +167,27 @@ func (w *eventWriter) watch(parent context.Context) (ctx context.Context, stop f
 	}
 }
 
+// emittedEvent is a value that a block has emitted.
+type emittedEvent struct {
+	eventDoc
+	Block int             `json:"block"`
+	Value json.RawMessage `json:"value"`
+}
+
+// receiveValues sends the values that the job's function emits as events.
+func (f *programFlags) receiveValues(job *apply.Job) {
+	if f.events == nil || job.Python == nil {
+		return
+	}
+	job.Merge = func(block int, value any) error {
+		v, ok := value.(json.RawMessage)
+		if !ok {
+			return fmt.Errorf("block %d emitted a %T, expected JSON", block, value)
+		}
+		return writeJSON(f.events, emittedEvent{newEventDoc("emitted"), block, v})
+	}
+}
+
 // warningEvent is a warning during a run.
 type warningEvent struct {
 	eventDoc
@@ -239,6 +263,9 @@ func newProgramErrorEvent(ctx context.Context, err error) *programErrorEvent {
 		}
 	}
 	for _, m := range messages(withoutLeftover(err)) {
+		if e.Block != nil && e.Block.Traceback != "" {
+			m.text = strings.TrimSuffix(m.text, "\n"+strings.TrimRight(e.Block.Traceback, "\n"))
+		}
 		e.Items = append(e.Items, errorTextsDoc{m.text, m.hint})
 	}
 	return e

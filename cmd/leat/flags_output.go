@@ -54,6 +54,7 @@ type outputFlags struct {
 	tags                                []string // KEY=VALUE
 	noClobber                           bool
 	tempDir                             string
+	mayBeMissing                        bool     // the job may emit values alone
 	stac                                []string // [NAME=]FILE
 	datetime                            string
 
@@ -260,7 +261,7 @@ func parseFinite(s string) (float64, error) {
 
 // addTo adds the outputs to a job. complete is false if one could not be read.
 func (f *outputFlags) addTo(job *apply.Job) (complete bool, _ error) {
-	if len(f.outputs) == 0 {
+	if len(f.outputs) == 0 && !f.mayBeMissing {
 		return false, errors.New("no output: give at least one -o NAME=FILE.tif")
 	}
 	var errs []error

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"regexp"
 	"strings"
 
@@ -21,6 +23,8 @@ type pythonFlags struct {
 	params     string // JSON, or @FILE
 	executable string
 	overlap    int
+	socketFD   int    // of the function of the calling program
+	identity   string // of that function
 
 	set *pflag.FlagSet
 
@@ -37,10 +41,21 @@ func (f *pythonFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&f.params, "python-params", "", "`JSON`: what the function gets as b.params; @FILE reads it from a file")
 	fl.StringVar(&f.executable, "python-executable", "", "`PROGRAM`: the Python that runs the function; it needs NumPy (default: python3)")
 	fl.IntVar(&f.overlap, "overlap", 0, "`PIXELS`: margin around each block that the function sees; --margin says what is there outside of the inputs")
+	fl.IntVar(&f.socketFD, "function-socket", -1, "`FD`: the calling program computes blocks")
+	fl.StringVar(&f.identity, "function-version", "", "`TEXT`: names the function of the calling program, for --resume")
+	for _, name := range []string{"function-socket", "function-version"} {
+		if err := fl.MarkHidden(name); err != nil {
+			panic(err)
+		}
+	}
 }
 
-// given reports whether the job is a function in Python.
-func (f *pythonFlags) given() bool { return f.set != nil && f.set.Changed("python") }
+// given reports whether the job is a function in Python, or of the calling program.
+func (f *pythonFlags) given() bool {
+	return f.set != nil && (f.set.Changed("python") || f.socketGiven())
+}
+
+func (f *pythonFlags) socketGiven() bool { return f.set.Changed("function-socket") }
 
 var (
 	pythonModule = regexp.MustCompile(`^[\pL_][\pL\pN_]*(\.[\pL_][\pL\pN_]*)*$`)
@@ -59,6 +74,12 @@ func (f *pythonFlags) Finalize() error {
 		return errors.Join(errs...)
 	}
 	var errs []error
+	if f.overlap < 0 {
+		errs = append(errs, fmt.Errorf("--overlap %d: use 0 or more pixels", f.overlap))
+	}
+	if f.socketGiven() {
+		return errors.Join(append(errs, f.finalizeSocket())...)
+	}
 	colon := strings.LastIndexByte(f.function, ':')
 	source, name := f.function[:max(colon, 0)], f.function[colon+1:]
 	switch {
@@ -85,10 +106,31 @@ func (f *pythonFlags) Finalize() error {
 		}
 		f.python.Params = text
 	}
-	if f.overlap < 0 {
-		errs = append(errs, fmt.Errorf("--overlap %d: use 0 or more pixels", f.overlap))
-	}
 	return errors.Join(errs...)
+}
+
+// finalizeSocket takes over the socket of the calling program.
+func (f *pythonFlags) finalizeSocket() error {
+	for _, name := range []string{"python", "python-params", "python-executable"} {
+		if f.set.Changed(name) {
+			return fmt.Errorf("--%s and --function-socket: use one of them", name)
+		}
+	}
+	file := os.NewFile(uintptr(f.socketFD), "function socket")
+	if f.socketFD < 3 || file == nil {
+		return fmt.Errorf("--function-socket %d: expected the number of an open file descriptor above 2", f.socketFD)
+	}
+	defer file.Close()
+	c, err := net.FileConn(file)
+	if err != nil {
+		return fmt.Errorf("--function-socket %d: %w", f.socketFD, cause(err))
+	}
+	socket, ok := c.(*net.UnixConn)
+	if !ok {
+		return errors.Join(fmt.Errorf("--function-socket %d: expected a Unix socket", f.socketFD), c.Close())
+	}
+	f.python = apply.Python{Socket: socket, Identity: f.identity, Version: version}
+	return nil
 }
 
 // addTo makes the function that of the job.

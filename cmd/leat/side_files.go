@@ -63,6 +63,9 @@ func writeFile(path string, write func(io.Writer) error) error {
 // checkSideFiles says beforehand whether the files that come besides the outputs can be written.
 func (f *applyFlags) checkSideFiles(job *apply.Job) error {
 	var errs []error
+	if f.preview != "" && len(f.outputs) == 0 {
+		errs = append(errs, usagef("--preview %s: the job has no output", f.preview))
+	}
 	taken := map[string]string{} // by absolute path: what it is
 	for _, name := range sortedNames(job.Inputs) {
 		for _, path := range job.Inputs[name].Files {

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import array
+import contextlib
 import os
+import socket
 import subprocess
+import sys
+import tempfile
+import threading
+import types
 import warnings as python_warnings
-from typing import Any, Callable, Mapping, Optional, Union
+from typing import Any, Callable, Iterator, Mapping, Optional, Union
 
-from . import _binary, _job, _run
+from . import _binary, _identity, _job, _run
 from ._progress import Progress
 from ._result import Raster, Result
-from .errors import Error, JobError
+from .errors import BlockError, Error, JobError
+
+Function = Callable[[Any], Any]
 
 
-def apply(function: Union[str, Mapping[str, str]], inputs: Mapping[str, Any],
+def apply(function: Union[Function, str, Mapping[str, str]], inputs: Mapping[str, Any],
           outputs: Union[Mapping[str, Any], _job.Path, None] = None, *,
           workers: Union[int, str, None] = None, on: Optional[str] = None,
           overlap: int = 0, reference: Optional[_job.Path] = None,
@@ -21,25 +30,31 @@ def apply(function: Union[str, Mapping[str, str]], inputs: Mapping[str, Any],
           resume: bool = False, progress: Union[bool, Callable[[int, int], None]] = False,
           merge: Optional[Callable[[Any, Any], Any]] = None,
           profile: Optional[Mapping[str, Any]] = None, **options: Any) -> Result:
-    """Run an expression over every block of rasters, and write rasters.
+    """Run a function, or an expression, over every block of rasters, and write rasters.
 
-    function is an expression over the inputs in leat's language, or a dict of expressions by
-    output.
+    function is called with a leat.Block for each block: b.red is the array of the input red, of
+    shape (bands, rows, columns); b.out = array sets the output out. Or it is an expression over
+    the inputs in leat's language, or a dict of expressions by output, which need no Python worker.
 
     inputs are paths or URLs by name; a list of paths is a list of arrays. outputs are paths by
     name, or dicts with "path" and keys of a rasterio profile; a path alone is the output "out".
     profile has the keys for all outputs.
 
-    workers is the number of threads that compute, or with on that of workers on a cluster: "slurm",
-    "pbs", "awsbatch". resume goes on from what an earlier run of the same job left. progress shows
-    how far the run is, or is called with the numbers of done and of all blocks.
+    workers: 0 calls the function in this thread, "threads" in a thread for each core, N in that
+    many processes. None is a process for each core if other processes can import the function
+    from a module, else 0. on starts workers on a cluster: "slurm", "pbs", "awsbatch".
+
+    params is the function's b.params. values that the function emits are in the result, or merge
+    combines them: merge(a, b). overlap is the width of a margin in pixels. resume goes on from
+    what an earlier run of the same job left. progress shows how far the run is, or is called with
+    the numbers of done and of all blocks.
 
     All other options of the command leat apply are keyword arguments, with _ for -: bbox=(0, 0, 9,
     9), type="uint8", nodata=dict(out=0), co=dict(COMPRESS="ZSTD"), plan=True. Values for single
     inputs and outputs are dicts.
 
     JobError says what is wrong with the job, before an output is touched. BlockError says in which
-    block the run failed.
+    block the function failed. In this process, its __cause__ is the exception.
 
     >>> import leat, tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
@@ -49,6 +64,9 @@ def apply(function: Union[str, Mapping[str, str]], inputs: Mapping[str, Any],
     >>> result.blocks, result.outputs["ndvi"]["bands"][0]["type"]
     (1, 'float32')
     """
+    if os.environ.get(_LOADING):
+        raise JobError("leat.apply was called while a worker loaded this program for its function: "
+                       "put the call under \"if __name__ == '__main__':\"")
     job = _Apply(function, inputs, outputs, overlap, reference, resample, params, resume, profile,
                  options)
     warned: list[str] = []
@@ -110,9 +128,12 @@ class _Apply:
             self.fields["resume"] = True
         if isinstance(function, str) or isinstance(function, Mapping):
             self._add_expressions(overlap)
+        elif callable(function):
+            if overlap:
+                self.fields["overlap"] = int(overlap)
         else:
-            raise TypeError(f"function: got {type(function).__name__}, want an expression, or a "
-                            "dict of expressions by output")
+            raise TypeError(f"function: got {type(function).__name__}, want a function, an "
+                            "expression, or a dict of expressions by output")
 
     def _add_expressions(self, overlap: int) -> None:
         if overlap:
@@ -132,21 +153,96 @@ class _Apply:
             merge: Optional[Callable[[Any, Any], Any]], warned: list[str]) -> Any:
         """Run the job and return the result, or with plan=True the plan."""
         if self.outputs.grids and not self.fields.get("plan"):
-            self.outputs.check_grids(self._start({**self.fields, "plan": True}))
-        fields = dict(self.fields)
-        if on is not None:
-            fields["on"] = on
-        if "expression" in fields:
-            if workers is not None and (isinstance(workers, str) or workers < 1):
-                raise JobError(f"workers {workers!r}: want a number above 0 for an expression, "
-                               "or None")
-            if workers is not None:
-                fields["workers" if on is not None else "jobs"] = workers
-        return self._start(fields, progress, merge, warned)
+            self.outputs.check_grids(self._start({**self.fields, "plan": True}, (), (), None))
+        with contextlib.ExitStack() as stack:
+            fields = dict(self.fields)
+            extra: list[str] = []
+            local: Optional[_Local] = None
+            if on is not None:
+                fields["on"] = on
+            if "expression" in fields:
+                if workers is not None and (isinstance(workers, str) or workers < 1):
+                    raise JobError(f"workers {workers!r}: want a number above 0 for an expression, "
+                                   "or None")
+                if workers is not None:
+                    fields["workers" if on is not None else "jobs"] = workers
+            else:
+                local = self._add_function(stack, fields, extra, workers, on)
+            return self._start(fields, extra, () if local is None else local.descriptors(), local,
+                               progress, merge, warned)
 
-    def _start(self, fields: dict[str, Any], progress: Any = False, merge: Any = None,
+    def _add_function(self, stack: contextlib.ExitStack, fields: dict[str, Any], extra: list[str],
+                      workers: Union[int, str, None], on: Optional[str]) -> Optional["_Local"]:
+        function = self.function
+        name = _identity.by_name(function)
+        if workers is None:
+            if on is not None:
+                raise JobError(f"workers: on={on!r} needs their number")
+            if name is None or _identity.in_main(function):
+                workers = 0
+        if workers == 0 or workers == "threads":
+            if on is not None:
+                raise JobError(f"workers={workers!r}: that is in this process; on={on!r} needs "
+                               "a number above 0")
+            local = _Local(function, self.params, threads=workers == "threads")
+            stack.callback(local.close)
+            extra += ["--function-socket", str(local.descriptors()[0])]
+            extra += ["--function-version", self._version()]
+            return local
+        if workers is not None:
+            if isinstance(workers, str) or workers < 1:
+                raise JobError(f"workers {workers!r}: want 0, 'threads' or a number above 0")
+            fields["workers" if on is not None else "jobs"] = int(workers)
+        if name is None:
+            name = stack.enter_context(self._file(on)) + ":function"
+        fields["python"] = name
+        fields.setdefault("python-executable", sys.executable)
+        if self.params is not None:
+            fields["python-params"] = _json_text(self.params)
+        return None
+
+    def _version(self) -> str:
+        try:
+            return _identity.digest(self.function, self.params)
+        except JobError:
+            if self.resume:
+                raise
+            return "unknown " + os.urandom(16).hex()  # equals no later one
+
+    @contextlib.contextmanager
+    def _file(self, on: Optional[str]) -> Iterator[str]:
+        """Write a function that can't be imported to a file that workers can read."""
+        text = _identity.source_by_value(self.function)
+        directory = None
+        if on is not None and on != "subprocess":
+            paths = [p for p in self.outputs.paths.values() if "://" not in p]
+            if not paths:
+                raise JobError("function: workers on other machines can't read it: want a function "
+                               "of a module, or an output in a directory that they share")
+            directory = os.path.dirname(os.path.abspath(paths[0]))
+        fd, path = tempfile.mkstemp(".py", ".leat-function-", directory)
+        try:
+            with os.fdopen(fd, "w") as file:
+                file.write(text)
+            yield path
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
+    def _start(self, fields: dict[str, Any], extra: Any, descriptors: Any,
+               local: Optional["_Local"], progress: Any = False, merge: Any = None,
                warned: Optional[list[str]] = None) -> Any:
-        return _Events(progress, merge, warned if warned is not None else []).run(fields)
+        return _Events(progress, merge, warned if warned is not None else []).run(
+            fields, extra, descriptors, local)
+
+
+def _json_text(params: Any) -> str:
+    import json
+    try:
+        return json.dumps(params, allow_nan=False)
+    except (TypeError, ValueError) as e:
+        raise JobError(f"params: workers in other processes get them as JSON: {e}; workers=0 and "
+                       "workers='threads' take any value") from e
 
 
 class _Events:
@@ -161,15 +257,22 @@ class _Events:
         self.merged: Any = None
         self.merges = 0
 
-    def run(self, fields: dict[str, Any]) -> Any:
-        run = _run.Run(fields)
+    def run(self, fields: dict[str, Any], extra: Any, descriptors: Any,
+            local: Optional["_Local"]) -> Any:
+        run = _run.Run(fields, extra, descriptors)
         try:
+            if local is not None:
+                local.serve(run)
             run.work(self.handle)
         finally:
-            run.stop()
-            self.progress.close()
+            try:
+                if local is not None:
+                    local.shut_down()
+            finally:
+                run.stop()
+                self.progress.close()
         if run.error is not None:
-            raise _run.failure(run.error)
+            raise_failure(run.error, local)
         if self.plan is not None:
             return self.plan
         if self.done is None:
@@ -202,6 +305,102 @@ class _Events:
         self.merges += 1
 
 
+class _RemoteTraceback(Exception):
+    """The traceback of a function in another process."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.text.rstrip()}\n"""'
+
+
+def raise_failure(event: dict[str, Any], local: Optional["_Local"]) -> None:
+    """Raise the error that the last event of a run describes."""
+    error = _run.failure(event)
+    cause: Optional[BaseException] = None
+    if isinstance(error, BlockError):
+        if local is not None:
+            cause = local.failures.get(error.block)
+        if cause is None and error.traceback:
+            cause = _RemoteTraceback(error.traceback)
+    raise error from cause
+
+
 def _text(text: str, hint: Optional[str]) -> str:
     return _run.in_python(f"{text}\nhint: {hint}" if hint else text)
 
+
+class _Local:
+    """Serves the function in this process: in the calling thread, or in a thread for each
+    connection."""
+
+    def __init__(self, function: Function, params: Any, threads: bool) -> None:
+        self.function, self.params = function, params
+        self.state = None if threads else types.SimpleNamespace()
+        self.threads: Optional[list[threading.Thread]] = [] if threads else None
+        self.control, self.theirs = socket.socketpair()
+        self.connections: list[socket.socket] = []
+        self.failures: dict[Optional[int], BaseException] = {}
+        self.ended = False
+
+    def descriptors(self) -> tuple[int, ...]:
+        """Return the descriptors that the run gets."""
+        return (self.theirs.fileno(),)
+
+    def serve(self, run: _run.Run) -> None:
+        """Serve the connections that a run makes while it works."""
+        self.theirs.close()
+        self.run = run
+        run.watch(self.control, self.accept)
+
+    def accept(self) -> None:
+        """Accept a connection."""
+        data, ancillary, _, _ = self.control.recvmsg(1, socket.CMSG_SPACE(4), 0)
+        if not data:
+            self.run.unwatch(self.control)
+            return
+        for level, kind, content in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                fd = array.array("i", content[:4])[0]
+                os.set_inheritable(fd, False)
+                self.connect(socket.socket(fileno=fd))
+
+    def connect(self, connection: socket.socket) -> None:
+        """Serve a connection."""
+        from ._served import Served
+        server = Served(connection, self.function, self.params, self.state, self.failures)
+        self.connections.append(connection)
+        if self.threads is not None:
+            thread = threading.Thread(target=server.serve, name="leat.apply", daemon=True)
+            self.threads.append(thread)
+            thread.start()
+            return
+
+        def ready() -> None:
+            if not server.step():
+                self.run.unwatch(connection)
+                server.end()
+
+        self.run.watch(connection, ready)
+
+    def shut_down(self) -> None:
+        """End all connections; functions that run in threads are not interrupted."""
+        for connection in [self.control, *self.connections]:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        for thread in self.threads or ():
+            thread.join(_THREAD_SECONDS)
+
+    def close(self) -> None:
+        """Close the sockets."""
+        for connection in [self.control, self.theirs, *self.connections]:
+            connection.close()
+
+
+_LOADING = "LEAT_LOADING_FUNCTION"
+"""The variable that a worker sets while it loads a function."""
+
+_THREAD_SECONDS = 2.0
+"""How long the end of a run waits for a function in a thread."""

@@ -18,6 +18,7 @@ import types
 PROTOCOL = 1
 MAX_MESSAGE = 64 << 20
 ALIGN = 64
+LOADING = "LEAT_LOADING_FUNCTION"  # set while a function is loaded: leat.apply refuses to run then
 
 
 class Failure(Exception):
@@ -206,43 +207,51 @@ class Server:
 
     def serve(self):
         """Serve until the connection ends."""
+        try:
+            while self.step():
+                pass
+        finally:
+            self.end()
+
+    def step(self):
+        """Answer one message, and return whether the connection goes on."""
         answers = {"load": self.load, "setup": self.setup, "block": self.block, "close": self.close}
         try:
-            while True:
-                message, self.descriptor = self.connection.receive()
-                if message is None:
-                    return
-                kind = message.get("type")
-                interrupt = None
-                try:
-                    if kind not in answers:
-                        raise Failure("Protocol", "a message of the type %r" % (kind,))
-                    answer = answers[kind](message)
-                except Failure as e:
-                    answer = _error(e.kind, str(e), e.trace)
-                except KeyboardInterrupt as e:
-                    answer, interrupt = _error("KeyboardInterrupt", "interrupted"), e
-                except BaseException as e:
-                    answer = _error_of(e)
-                finally:
-                    if self.descriptor is not None:
-                        os.close(self.descriptor)
-                        self.descriptor = None
-                try:
-                    self.connection.send(answer)
-                except Failure as e:
-                    self.connection.send(_error(e.kind, str(e)))
-                if interrupt is not None:
-                    raise interrupt
-                if answer["type"] == "closed":
-                    return
+            message, self.descriptor = self.connection.receive()
+            if message is None:
+                return False
+            kind = message.get("type")
+            interrupt = None
+            try:
+                if kind not in answers:
+                    raise Failure("Protocol", "a message of the type %r" % (kind,))
+                answer = answers[kind](message)
+            except Failure as e:
+                answer = _error(e.kind, str(e), e.trace)
+            except KeyboardInterrupt as e:
+                answer, interrupt = _error("KeyboardInterrupt", "interrupted"), e
+            except BaseException as e:
+                answer = _error_of(e)
+            finally:
+                if self.descriptor is not None:
+                    os.close(self.descriptor)
+                    self.descriptor = None
+            try:
+                self.connection.send(answer)
+            except Failure as e:
+                self.connection.send(_error(e.kind, str(e)))
+            if interrupt is not None:
+                raise interrupt
+            return answer["type"] != "closed"
         except (BrokenPipeError, EOFError):
-            return
-        finally:
-            self.memories.clear()
-            if self.run is not None:
-                self.run.memory.close()
-                self.run = None
+            return False
+
+    def end(self):
+        """Forget the run and its memory."""
+        self.memories.clear()
+        if self.run is not None:
+            self.run.memory.close()
+            self.run = None
 
     def _take_descriptor(self):
         if self.descriptor is None:
@@ -361,7 +370,7 @@ def _error_of(e):
         text = "(its text can't be made)"
     if isinstance(e, SystemExit):
         text = "the function called sys.exit(%s)" % ("" if e.code is None else e.code)
-    own = (__file__, __file__.replace("_function.py", "_block.py"))
+    own = tuple(__file__.replace("_function.py", name) for name in ("_function.py", "_block.py", "_served.py"))
 
     def trim(te, seen):
         # Frames of this package at both ends, and those of the import system, say nothing about the
@@ -423,7 +432,11 @@ def load(wanted):
     if module is None or getattr(module, "__file__", None) != path:
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
-        spec.loader.exec_module(module)
+        os.environ[LOADING] = "1"
+        try:
+            spec.loader.exec_module(module)
+        finally:
+            del os.environ[LOADING]
     function = module
     done = []
     for part in wanted["name"].split("."):
