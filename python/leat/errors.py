@@ -74,7 +74,7 @@ class BlockError(JobError):
     block: Optional[int] = None
     """The block's number, from 0."""
     window: Any = None
-    """The block's window: row and column offset, rows, columns, in pixels."""
+    """The block's window: column and row offset, width, height, in pixels."""
     worker: Optional[str] = None
     """The worker that ran the function; None in this process."""
     host: Optional[str] = None
