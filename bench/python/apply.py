@@ -34,8 +34,13 @@ def nothing(b: Any) -> None:
 
 def processor() -> float:
     """Return the processor time of this process and of its children that have ended, in seconds."""
-    own, below = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    below = resource.getrusage(resource.RUSAGE_CHILDREN)
     return own.ru_utime + own.ru_stime + below.ru_utime + below.ru_stime
+
+
+def by_function(scene: dict[str, str], out: str, workers: Any) -> None:
+    leat.apply(ndvi, scene, out, nodata="nan", workers=workers)
 
 
 def main() -> None:
@@ -48,9 +53,9 @@ def main() -> None:
         out = os.path.join(directory, "out.tif")
         variants: dict[str, Callable[[], Any]] = {
             "expression": lambda: leat.apply(EXPRESSION, scene, out, nodata="nan"),
-            "function, 2 processes": lambda: leat.apply(ndvi, scene, out, nodata="nan", workers=2),
-            "function, calling thread": lambda: leat.apply(ndvi, scene, out, nodata="nan", workers=0),
-            "function, threads": lambda: leat.apply(ndvi, scene, out, nodata="nan", workers="threads"),
+            "function, 2 processes": lambda: by_function(scene, out, 2),
+            "function, calling thread": lambda: by_function(scene, out, 0),
+            "function, threads": lambda: by_function(scene, out, "threads"),
         }
         wall: dict[str, list[float]] = {name: [] for name in variants}
         used: dict[str, list[float]] = {name: [] for name in variants}
@@ -64,8 +69,9 @@ def main() -> None:
                 os.unlink(out)
                 print(".", end="", file=sys.stderr, flush=True)
         base = statistics.median(wall["expression"])
-        print(f"\nNDVI of two bands of uint16, {options.size} x {options.size}, to float32, with statistics "
-              "and overviews:\n\n| variant | wall, s | processor, s | ÷ expression |\n| --- | --- | --- | --- |")
+        print(f"\nNDVI of two bands of uint16, {options.size} x {options.size}, to float32, with "
+              "statistics and overviews:\n\n| variant | wall, s | processor, s | ÷ expression |\n"
+              "| --- | --- | --- | --- |")
         for name, times in wall.items():
             middle = statistics.median(times)
             print(f"| {name} | {middle:.2f} ({min(times):.2f} to {max(times):.2f}) | "
@@ -76,7 +82,8 @@ def main() -> None:
             result = leat.apply(nothing, dict(red=scene["red"]), workers=workers, window=64,
                                 jobs=None if workers else 1)
             middle = result.timings["computing"]["median_seconds"] * 1e6
-            print(f"| {'process' if workers else 'calling thread'} | {result.blocks} | {middle:.1f} |")
+            kind = "process" if workers else "calling thread"
+            print(f"| {kind} | {result.blocks} | {middle:.1f} |")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import importlib
 import os
 import socket
 import subprocess
@@ -184,6 +185,10 @@ class _Apply:
             if on is not None:
                 raise JobError(f"workers={workers!r}: that is in this process; on={on!r} needs "
                                "a number above 0")
+            try:
+                importlib.import_module("numpy")
+            except ImportError as e:
+                raise JobError(f"function: blocks need NumPy, which is missing: {e}") from e
             local = _Local(function, self.params, threads=workers == "threads")
             stack.callback(local.close)
             extra += ["--function-socket", str(local.descriptors()[0])]

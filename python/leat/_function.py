@@ -199,13 +199,14 @@ class Server:
     of a value that a function emits.
     """
 
-    def __init__(self, sock, function=None, encode_value=encode_json):
+    def __init__(self, sock: object, function: object = None,
+                 encode_value: object = encode_json) -> None:
         self.connection, self.function, self.encode_value = Connection(sock), function, encode_value
         self.run = None
         self.memories = {}
         self.descriptor = None
 
-    def serve(self):
+    def serve(self) -> None:
         """Serve until the connection ends."""
         try:
             while self.step():
@@ -213,7 +214,7 @@ class Server:
         finally:
             self.end()
 
-    def step(self):
+    def step(self) -> bool:
         """Answer one message, and return whether the connection goes on."""
         answers = {"load": self.load, "setup": self.setup, "block": self.block, "close": self.close}
         try:
@@ -246,7 +247,7 @@ class Server:
         except (BrokenPipeError, EOFError):
             return False
 
-    def end(self):
+    def end(self) -> None:
         """Forget the run and its memory."""
         self.memories.clear()
         if self.run is not None:
@@ -279,14 +280,14 @@ class Server:
             raise Failure("Protocol", "no function is named, and this server has none")
         return answer
 
-    def setup(self, message):
+    def setup(self, message: dict) -> dict:
         memory = OutputMemory(self._take_descriptor(), message["max_output_bytes"])
         if self.run is not None:
             self.run.memory.close()
         self.run = Run(message, memory, self.encode_value)
         return {"type": "ready"}
 
-    def block(self, message):
+    def block(self, message: dict) -> dict:
         from ._block import Block
         import numpy
         run = self.run
@@ -370,7 +371,8 @@ def _error_of(e):
         text = "(its text can't be made)"
     if isinstance(e, SystemExit):
         text = "the function called sys.exit(%s)" % ("" if e.code is None else e.code)
-    own = tuple(__file__.replace("_function.py", name) for name in ("_function.py", "_block.py", "_served.py"))
+    own = [__file__.replace("_function.py", name)
+           for name in ("_function.py", "_block.py", "_served.py")]
 
     def trim(te, seen):
         # Frames of this package at both ends, and those of the import system, say nothing about the

@@ -146,8 +146,9 @@ class _Digest:
             try:
                 self.text("pickle", pickle.dumps(value, 4))
             except Exception as e:
-                raise JobError(f"resume: the function refers to a {type(value).__qualname__}, which "
-                               f"can't be compared with that of the earlier run: {e}") from e
+                raise JobError(
+                    f"resume: the function refers to a {type(value).__qualname__}, which can't be "
+                    f"compared with that of the earlier run: {e}") from e
 
     def function(self, f: types.FunctionType, depth: int) -> None:
         self.text("function", f.__qualname__)

@@ -135,7 +135,7 @@ class Errors(SceneCase):
         self.refused(leat.JobError, "above 0 for an expression", workers=0)
         self.refused(TypeError, "it is 'inputs' here", input="a")
         self.refused(TypeError, "want a dict of paths", "a", "a.tif", self.path("x.tif"))
-        self.refused(TypeError, "want an expression", 3, self.scene, self.path("x.tif"))
+        self.refused(TypeError, "want a function", 3, self.scene, self.path("x.tif"))
         self.refused(TypeError, "bbox: got object", bbox=object())
         self.refused(TypeError, "want a path or a URL", "a", dict(a=3), self.path("x.tif"))
 
