@@ -176,6 +176,20 @@ func runModule(t *testing.T, python, module, leat string, short bool) {
 	}
 }
 
+// TestBenchmark runs the benchmark of caches on few entries, without peers but LMDB.
+func TestBenchmark(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: runs a benchmark")
+	}
+	cmd := exec.CommandContext(t.Context(), pytest.Python(t, "zlib"), "-B", "../bench/python/cache.py", "-quick",
+		"-dir", t.TempDir())
+	cmd.Env = append(os.Environ(), "LEAT_PEERS=")
+	out, err := cmd.CombinedOutput()
+	if err != nil || strings.Count(string(out), "\n| 1 KiB | ")+strings.Count(string(out), "\n| 110 KiB | ") != 6 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // TestTypes checks the types of the package by mypy.
 func TestTypes(t *testing.T) {
 	if testing.Short() {
