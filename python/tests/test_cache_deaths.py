@@ -115,7 +115,8 @@ class Kills(TestCase):
                     self.assertEqual(c.get(i), data_of(i), f"line {line}")
                 if os.path.exists(final):
                     with leat.Cache.load(final) as p:
-                        self.assertEqual([p.get(i) for i in range(10)], list(map(data_of, range(10))))
+                        for i in range(10):
+                            self.assertEqual(p.get(i), data_of(i), f"line {line}")
                 elif not c.frozen:
                     self.assertTrue(c.put(10, data_of(10)))
                 self.assertEqual(c.preserve(final, overwrite=True), 0)
