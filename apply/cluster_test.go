@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"leat/apply/internal/rundir"
+	"leat/internal/pytest"
 	"leat/internal/worker/pbstest"
 	"leat/internal/worker/slurmtest"
 	"leat/raster/overview"
@@ -41,7 +42,20 @@ func clusterJobs(red, nir string) map[string]func(dir string) Job {
 // the outputs with those of this process.
 func onCluster(t *testing.T, kind func() worker.Launcher) {
 	red, nir := smallScene(t)
-	for name, make := range clusterJobs(red, nir) {
+	jobs := clusterJobs(red, nir)
+	if python, ok := pytest.Find("numpy"); ok && !testing.Short() {
+		file := filepath.Join(t.TempDir(), "functions.py")
+		if err := os.WriteFile(file, []byte(pythonFunctions), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		jobs["function in Python"] = func(dir string) Job {
+			return Job{Inputs: map[string]Input{"red": File(red), "nir": File(nir)},
+				Python: &Python{File: file, Name: "ndvi", Executable: python},
+				Outputs: map[string]Output{"out": {Path: filepath.Join(dir, "out.tif"), Nodata: "nan", COG: true,
+					TileSize: 128}}}
+		}
+	}
+	for name, make := range jobs {
 		here := make(t.TempDir())
 		mustRun(t, here)
 		want := map[string][]byte{}

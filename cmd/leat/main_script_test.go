@@ -61,7 +61,7 @@ func (l leakChecked) Run() int {
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	shared := sharedDir()
-	python := pythonWith("rasterio")
+	python, numpy := pythonWith("rasterio"), pythonWith("numpy")
 	caches, err := filepath.Abs("../../cache/testdata")
 	if err != nil {
 		t.Fatal(err)
@@ -73,6 +73,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("SHARED", shared)
 			e.Setenv("PYTHON", python)
+			e.Setenv("NUMPY", numpy)
 			e.Setenv("CACHES", caches)
 			e.Setenv("BIN", filepath.SplitList(e.Getenv("PATH"))[0]) // where leat alone is
 			return nil
@@ -83,6 +84,8 @@ func TestScripts(t *testing.T) {
 				return shared != "", nil
 			case "rasterio":
 				return python != "", nil
+			case "numpy":
+				return numpy != "", nil
 			case "mounts":
 				return canMount(), nil
 			}

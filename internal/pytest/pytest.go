@@ -14,7 +14,7 @@ import (
 // packages are Debian's names of what provides a module.
 var packages = map[string]string{"numpy": "python3-numpy", "scipy.ndimage": "python3-scipy",
 	"osgeo.gdal": "python3-gdal", "osgeo": "python3-gdal",
-	"rasterio": "python3-rasterio", "pyproj": "python3-pyproj", "joblib": "python3-joblib", "cryptography": "python3-cryptography"}
+	"rasterio": "python3-rasterio", "pyproj": "python3-pyproj", "joblib": "python3-joblib", "sklearn": "python3-sklearn", "cryptography": "python3-cryptography"}
 
 var found sync.Map // modules to interpreter
 
@@ -22,15 +22,8 @@ var found sync.Map // modules to interpreter
 // install.
 func Python(t testing.TB, modules ...string) string {
 	t.Helper()
-	list := strings.Join(modules, ", ")
-	if py, ok := found.Load(list); ok {
-		return py.(string)
-	}
-	for _, py := range []string{"python3", "/usr/bin/python3"} {
-		if exec.Command(py, "-c", "import "+list).Run() == nil {
-			found.Store(list, py)
-			return py
-		}
+	if py, ok := Find(modules...); ok {
+		return py
 	}
 	var install []string
 	for _, m := range modules {
@@ -38,8 +31,24 @@ func Python(t testing.TB, modules ...string) string {
 			install = append(install, p)
 		}
 	}
-	t.Skipf("no python3 that imports %s (Debian: apt-get install %s)", list, strings.Join(install, " "))
+	t.Skipf("no python3 that imports %s (Debian: apt-get install %s)", strings.Join(modules, ", "),
+		strings.Join(install, " "))
 	return ""
+}
+
+// Find returns an interpreter that imports all of the modules, and false if there is none.
+func Find(modules ...string) (string, bool) {
+	list := strings.Join(modules, ", ")
+	if py, ok := found.Load(list); ok {
+		return py.(string), true
+	}
+	for _, py := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(py, "-c", "import "+list).Run() == nil {
+			found.Store(list, py)
+			return py, true
+		}
+	}
+	return "", false
 }
 
 // Run runs a script that reads one JSON value, in, from standard input (with json.load(sys.stdin))
