@@ -283,7 +283,7 @@ var namedExpression = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*=([^=](
 // them.
 func (f *outputFlags) addExpressions(ctx context.Context, job *apply.Job, allOutputs bool) error {
 	if len(f.exprs) == 0 {
-		return errors.New("no expression: say with -e what to compute, or with --python by which function")
+		return errors.New("no expression: say with -e what to compute")
 	}
 	var errs []error
 	for _, s := range f.exprs {
