@@ -14,7 +14,7 @@ type OutputResult struct {
 	Bands      []BandResult
 	Nodata     *ndarray.Scalar // value of invalid pixels; nil if there is none
 	Bytes      int64           // size of the file, or of all Files
-	// Coding describes how the pixels are stored: "deflate level 6, predictor 2" for GeoTIFF, the
+	// Coding describes how the pixels are stored: "deflate level 1, predictor 2" for GeoTIFF, the
 	// format and its options for others.
 	Coding    string
 	Tiles     int           // stored tiles of all bands and overviews

@@ -28,9 +28,10 @@ type Options struct {
 // than the stream's. An Encoder is for one goroutine at a time; it keeps nothing of a stream for
 // the next.
 type Encoder struct {
-	matchers []matcher // the quickest first
-	five     bool      // the last of them differs from the one before it in the least length only
-	row      int
+	matchers   []matcher // the quickest first
+	fiveLast   bool      // the last is fiveBytes
+	pixelsLast bool      // the last is pixels
+	row        int
 
 	table  [tableSize]uint16 // places modulo 65536
 	tokens []uint32          // of a block
@@ -43,7 +44,8 @@ type matcher func(e *Encoder, src []byte, at, end int) int
 
 const (
 	// saving is the part, as 1/saving, by which a matcher must do better than the quicker ones.
-	saving = 500
+	saving         = 500
+	savingOfPixels = 50
 	// noisy is the part, as 1/noisy, that data must shrink by for the slowest matcher to be tried.
 	noisy = 500
 )
@@ -57,11 +59,9 @@ func NewEncoder(o Options) *Encoder {
 	e.matchers = []matcher{(*Encoder).runs, (*Encoder).sixBytes}
 	switch {
 	case o.Predictor == 3 || o.Predictor == 2 && o.Element > 2:
-		e.matchers, e.five = append(e.matchers, (*Encoder).fiveBytes), true
+		e.matchers, e.fiveLast = append(e.matchers, (*Encoder).fiveBytes), true
 	case o.Predictor == 2 && o.Element == 2:
-		e.matchers = append(e.matchers, (*Encoder).pixels)
-	case o.Element > 2:
-		e.matchers = append(e.matchers, (*Encoder).pairs)
+		e.matchers, e.pixelsLast = append(e.matchers, (*Encoder).pixels), true
 	default:
 		e.matchers = append(e.matchers, (*Encoder).rows)
 	}
@@ -93,12 +93,12 @@ func (e *Encoder) AppendZlib(dst, src []byte) []byte {
 // choose returns the matcher for src[at:end], by the sizes that each gives to a sample of it: its
 // beginning, middle and end, since tiles at the edges of rasters are padded at theirs.
 func (e *Encoder) choose(src []byte, at, end int) matcher {
-	const pieces, least = 3, 8 << 10
+	const pieces, shortest = 3, 8 << 10
 	var sample [pieces][2]int
-	if n := end - at; n <= pieces*least {
+	if n := end - at; n <= pieces*shortest {
 		sample[0] = [2]int{at, end}
 	} else {
-		length := max(least, n/96&^7)
+		length := max(shortest, n/96&^7)
 		for k := range sample {
 			from := at + k*(n-length)/(pieces-1)&^7
 			sample[k] = [2]int{from, from + length}
@@ -110,14 +110,20 @@ func (e *Encoder) choose(src []byte, at, end int) matcher {
 	}
 	best, size := 0, 0
 	for i, m := range e.matchers {
-		if i == 2 && (size > raw-raw/noisy || e.five && best == 0) {
+		if i == 2 && (size > raw-raw/noisy || e.fiveLast && best == 0) {
 			break // it would find nothing, and it is slower
 		}
+		least := saving
 		e.code.clear()
 		for _, p := range sample {
+			if i == 2 && e.pixelsLast {
+				// What repeats does so at great distances. A third of the speed must pay.
+				e.enterPixels(src, max(at, p[0]-window/2), p[0])
+				least = savingOfPixels
+			}
 			e.code.count(e.tokens[:m(e, src, p[0], p[1])], src)
 		}
-		if n := e.code.build(); i == 0 || n < size-size/saving {
+		if n := e.code.build(); i == 0 || n < size-size/least {
 			best, size = i, n
 		}
 	}

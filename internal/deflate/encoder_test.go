@@ -295,7 +295,7 @@ func TestStreamsNeverChange(t *testing.T) {
 func TestEachMatcher(t *testing.T) {
 	matchers := map[string]matcher{"runs": (*Encoder).runs,
 		"sixBytes": (*Encoder).sixBytes, "fiveBytes": (*Encoder).fiveBytes,
-		"pixels": (*Encoder).pixels, "pairs": (*Encoder).pairs, "rows": (*Encoder).rows}
+		"pixels": (*Encoder).pixels, "rows": (*Encoder).rows}
 	for name, m := range matchers {
 		for _, row := range []int{1, 2, 700, window - 1} {
 			e := NewEncoder(Options{Row: row})

@@ -5,79 +5,12 @@ import "math/bits"
 // enough is the length of a match after which no longer one is sought.
 const enough = 12
 
-// bucketBits and wideBits are the sizes of the tables of the two matchers below.
-const (
-	bucketBits = 14 // buckets of two places
-	wordBits   = 14 // the places of 4 bytes, and as many of 7
-)
+// wordBits is the size of each of two tables: of the last places of four bytes, and of seven.
+const wordBits = 14
 
-// pairs finds matches of at least four bytes, the longer of two candidates at every place, and
-// looks one byte ahead for a longer one. Floats of few decimals repeat so.
-func (e *Encoder) pairs(src []byte, at, end int) int {
-	tokens, table := e.tokens, &e.table
-	stop := end - matchGuard
-	n, i := 0, at
-	for i < stop {
-		length, dist := longerOfPair(table, src, i, end, minMatch)
-		if length == 0 {
-			tokens[n] = literal | uint32(src[i])
-			n++
-			i++
-			continue
-		}
-		next := i + 1
-		for length < enough && next < stop {
-			l, d := longerOfPair(table, src, next, end, length)
-			next++
-			if l == 0 {
-				break
-			}
-			tokens[n] = literal | uint32(src[i])
-			n++
-			i++
-			length, dist = l, d
-		}
-		tokens[n] = distToken(uint32(dist)) | (firstLength + uint32(length) - minMatch)
-		n++
-		i += length
-		for limit := min(i, stop); next < limit; next++ {
-			h := bucket(load(src, next))
-			table[(h+1)%tableSize] = table[h%tableSize]
-			table[h%tableSize] = uint16(next)
-		}
-	}
-	return appendLiterals(tokens, n, src, i, end)
-}
-
-func bucket(v uint64) uint32 { return uint32(v) * 2654435761 >> (32 - bucketBits) << 1 }
-
-// longerOfPair returns the longer match of the two last places with the same four bytes, if it is
-// longer than least; else 0. It enters i.
-func longerOfPair(table *[tableSize]uint16, src []byte, i, end, least int) (length, dist int) {
-	v := load(src, i)
-	h := bucket(v)
-	c0, c1 := table[h%tableSize], table[(h+1)%tableSize]
-	table[(h+1)%tableSize] = c0
-	table[h%tableSize] = uint16(i)
-	if d := int(uint16(i) - c0); d <= i && uint(d-1) < window {
-		if x := load(src, i-d) ^ v; uint32(x) == 0 {
-			if l := matchLength(x, src, i, d, end); l > least {
-				length, dist, least = l, d, l
-			}
-		}
-	}
-	if d := int(uint16(i) - c1); d <= i && uint(d-1) < window {
-		if x := load(src, i-d) ^ v; uint32(x) == 0 {
-			if l := matchLength(x, src, i, d, end); l > least {
-				length, dist = l, d
-			}
-		}
-	}
-	return length, dist
-}
-
-// rows is like pairs with other candidates: one row back, and the last places with the same four
-// and the same seven bytes. Maps of classes and photographs repeat so.
+// rows finds matches of at least four bytes, the longest of three candidates: one row back, and the
+// last places with the same four and the same seven bytes. It looks one byte ahead for a longer
+// one.
 func (e *Encoder) rows(src []byte, at, end int) int {
 	tokens, table, row := e.tokens, &e.table, e.row
 	stop := end - matchGuard

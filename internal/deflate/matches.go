@@ -160,4 +160,11 @@ func (e *Encoder) pixels(src []byte, at, end int) int {
 	return appendLiterals(tokens, n, src, min(i, end), end)
 }
 
+// enterPixels enters the pixels of src[at:end] in the table of pixels.
+func (e *Encoder) enterPixels(src []byte, at, end int) {
+	for i := at; i+8 <= end; i += 2 {
+		e.table[pixelHash(load(src, i))] = uint16(i)
+	}
+}
+
 func pixelHash(v uint64) uint32 { return uint32(v) * 2654435761 >> (32 - hashBits) }

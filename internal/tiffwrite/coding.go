@@ -50,11 +50,12 @@ type Coding struct {
 	// difference of the bytes of floats. 0 means 1.
 	Predictor int
 	// Level is 1 to 9 for deflate and 1 to 22 for zstd; the other compressions have none. 0 means
-	// the default for the type, see [Candidates]. Levels of deflate differ from those of zlib.
+	// the default for the type, see [Candidates]. Levels of deflate differ from those of zlib:
+	// level 1 is the encoder of internal/deflate.
 	Level int
 }
 
-// String returns a description such as "deflate level 2, predictor 3".
+// String returns a description such as "deflate level 1, predictor 3".
 func (c Coding) String() string {
 	s := cmp.Or(c.Compression, None)
 	if c.Level != 0 {
@@ -127,17 +128,17 @@ func Candidates(t ndarray.DType, compression string) []Coding {
 }
 
 // defaultLevel returns the level above which more effort gains little. Measurements on scenes,
-// elevation, NDVI and classes are in docs/format/geotiff.md: noise, which predictors leave, shrinks
-// by 1 to 3 % more at a third of the speed; repetitive data such as classes shrinks by 15 to 20 %
-// more at half the speed.
+// elevation, NDVI and classes are in docs/format/geotiff.md. Deflate's level 1 is for the data that
+// internal/deflate knows: planes of floats, and elements of at most 16 bits.
 func defaultLevel(t ndarray.DType, compression string, predictor int) int {
-	noise := predictor == 3 || predictor == 2 && t.Size() > 1
 	switch {
-	case compression == Deflate && noise:
+	case compression == Deflate && (predictor == 3 || t.Size() <= 2):
+		return 1
+	case compression == Deflate && predictor == 2:
 		return 2
 	case compression == Deflate:
 		return 6
-	case compression == Zstd && predictor == 2 && noise:
+	case compression == Zstd && predictor == 2 && t.Size() > 1:
 		return 1
 	case compression == Zstd:
 		return 3

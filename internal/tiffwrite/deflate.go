@@ -6,11 +6,25 @@ import (
 
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/zstd"
+
+	"leat/internal/deflate"
 )
 
-// deflater writes zlib streams, which TIFF calls deflate.
+// tileDeflater writes zlib streams, which TIFF calls deflate, by level 1.
+type tileDeflater struct{ enc *deflate.Encoder }
+
+func newTileDeflater(s TileShape, predictor int) tileDeflater {
+	return tileDeflater{deflate.NewEncoder(deflate.Options{Element: s.Type.Size(), Row: s.Bytes() / s.Height,
+		Predictor: predictor})}
+}
+
+func (d tileDeflater) appendTile(dst, src []byte, _ int) ([]byte, error) {
+	return d.enc.AppendZlib(dst, src), nil
+}
+
+// deflater writes zlib streams by levels 2 to 9, those of klauspost/compress.
 //
-// The fast levels of the compressor, 1 to 6, store data without repetitions uncompressed, although
+// Its fast levels, up to 6, store data without repetitions uncompressed, although
 // noisy pixels shrink to three quarters if they are coded by the frequency of their bytes.
 // Therefore a tile is divided into chunks, and a chunk that did not shrink well is also coded by
 // frequency alone, which is fast; the shorter result is used. For 16-bit scenes this gives the size
@@ -43,8 +57,6 @@ func newDeflater(level int) *deflater {
 	// 0x78 is deflate with a window of 32 KiB. The second byte gives the level and makes the number
 	// a multiple of 31.
 	switch {
-	case level < 2:
-		d.header = [2]byte{0x78, 0x01}
 	case level < 6:
 		d.header = [2]byte{0x78, 0x5e}
 	case level == 6:

@@ -87,7 +87,7 @@ func NewEncoder(s TileShape, c Coding) *Encoder {
 		panic(err)
 	}
 	c = c.filled(s.Type)
-	e := &Encoder{shape: s, coding: c, compress: newCompressor(c)}
+	e := &Encoder{shape: s, coding: c, compress: newCompressor(s, c)}
 	if tiff.NativeBig && s.Type.Size() > 1 {
 		e.swapped = make([]byte, s.Bytes())
 	}
@@ -100,9 +100,12 @@ func NewEncoder(s TileShape, c Coding) *Encoder {
 	return e
 }
 
-func newCompressor(c Coding) compressor {
+func newCompressor(s TileShape, c Coding) compressor {
 	switch c.Compression {
 	case Deflate:
+		if c.Level == 1 {
+			return newTileDeflater(s, c.Predictor)
+		}
 		return newDeflater(c.Level)
 	case Zstd:
 		return newZstdEncoder(c.Level)
