@@ -248,7 +248,8 @@ func TestPythonFunctionFails(t *testing.T) {
 		{"nothing", "", 0, []string{"block 0", `the function set no output "out"`}, nil},
 		{"emits", "RuntimeError", 0, []string{"block 0", "nothing receives the values"}, []string{"in emits"}},
 		{"shape", "ValueError", 0, []string{"block 0", `output 'out' has the shape (1, 63, 64), expected (bands, 64, 64)`}, []string{"in shape"}},
-		{"varies", "", 0, []string{"output out: block 1 gives", "gives 1 band of float32, but block 0 gave 1 band of uint16"}, nil},
+		{"varies", "", 0, []string{"output out: block 1 gives 1 band of float32, but block 0 gave 1 band of uint16",
+			"1 band of float32", "1 band of uint16"}, nil},
 	}
 	kinds := map[string]Concurrency{"here": {Workers: 1}}
 	if !testing.Short() {

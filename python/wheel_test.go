@@ -97,7 +97,7 @@ func TestInstallation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(text), "\n## Python\n\n```sh\n")
+	_, section, _ := strings.Cut(string(text), "\n## Python\n\n```\n")
 	commands, _, ok := strings.Cut(section, "```")
 	if !ok {
 		t.Fatal("README.md has no commands in its Python section")
