@@ -282,6 +282,9 @@ func (s *slot) compute(ctx context.Context, b *exec.Block) (err error) {
 	if len(a.Outputs) != len(s.job.Outputs) {
 		return fmt.Errorf("it gave %d outputs, expected %d", len(a.Outputs), len(s.job.Outputs))
 	}
+	if err := s.memory.reach(a.Outputs); err != nil {
+		return err
+	}
 	for i, o := range a.Outputs {
 		if o == nil {
 			continue // exec reports it
