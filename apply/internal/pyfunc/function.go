@@ -400,7 +400,10 @@ func (s *slot) drop() {
 	} else if s.conn != nil {
 		_ = s.conn.Close()
 	}
-	s.process, s.conn, s.ready = nil, nil, false
+	if s.memory != nil { // the next server needs an empty file
+		_ = s.memory.close()
+	}
+	s.process, s.conn, s.memory, s.ready = nil, nil, nil, false
 }
 
 // close ends the connection after the last block.
