@@ -2,6 +2,8 @@ package pyfunc
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -73,7 +75,15 @@ func openWorker(t *testing.T, function string) client.Handler {
 
 // The process of a canceled block is killed. The next one gets output memory of its own.
 func TestBlockAfterCanceledBlock(t *testing.T) {
-	w := openWorker(t, "import time\n\ndef f(b):\n    if b.number == 1:\n        time.sleep(1000)\n    b.first = b.a\n    b.second = b.a\n")
+	w := openWorker(t, `
+import time
+
+def f(b):
+    if b.number == 1:
+        time.sleep(1000)
+    b.first = b.a
+    b.second = b.a
+`)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for n, ctx := range []context.Context{t.Context(), ended, t.Context()} {
@@ -87,5 +97,30 @@ func TestBlockAfterCanceledBlock(t *testing.T) {
 	}
 	if _, err := w.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// An answer that comes when the call has been canceled does not count, since the connection is
+// closed.
+func TestAnswerToCanceledCall(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 300 {
+		here, there, err := socketPair()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := []byte(`{"type": "closed"}`)
+		answer := append(binary.LittleEndian.AppendUint32(nil, uint32(len(text))), text...)
+		if _, err := there.Write(answer); err != nil {
+			t.Fatal(err)
+		}
+		c := &conn{UnixConn: here}
+		if _, err := c.call(ended, closeMessage{Type: "close"}, -1, "closed"); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if err := there.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -214,9 +214,11 @@ func (e *EndedError) Stack() []byte {
 // call is conn.call. An error says how the process ended, if it did.
 func (p *process) call(ctx context.Context, message any, descriptor int, want string) (*answer, error) {
 	stop := context.AfterFunc(ctx, p.kill) // a function that hangs does not notice the end of its connection
-	defer stop()
 	a, err := p.conn.call(ctx, message, descriptor, want)
-	if err != nil && ctx.Err() == nil {
+	if !stop() { // even if the answer came: the process is killed
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
 		err = p.explain(err)
 	}
 	return a, err
