@@ -77,8 +77,10 @@ func readJobFile(stdin io.Reader, path string) ([]jobField, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	v, err := readJobValue(d, 0)
-	if err == nil && d.More() {
-		err = errors.New("something follows the object")
+	if err == nil {
+		if _, end := d.Token(); end != io.EOF { // More takes a closing bracket for the end
+			err = errors.New("something follows the object")
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("not a JSON object: %w", err)
