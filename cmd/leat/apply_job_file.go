@@ -72,7 +72,7 @@ func readJobFile(stdin io.Reader, path string) ([]jobField, error) {
 		return nil, cause(err)
 	}
 	if len(text) > maxJobFile {
-		return nil, errors.New("the job has more than 256 MiB")
+		return nil, errors.New("the job is larger than 256 MiB")
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -99,7 +99,7 @@ func readJobValue(d *json.Decoder, depth int) (any, error) {
 		return nil, err
 	}
 	if depth > 4 {
-		return nil, errors.New("more than four objects or lists within each other")
+		return nil, errors.New("objects or lists are nested more than four deep")
 	}
 	switch t {
 	case json.Delim('['):
@@ -122,7 +122,7 @@ func readJobValue(d *json.Decoder, depth int) (any, error) {
 				return nil, err
 			}
 			if seen[name.(string)] {
-				return nil, fmt.Errorf("the field %q is there twice", name)
+				return nil, fmt.Errorf("the field %q occurs twice", name)
 			}
 			seen[name.(string)] = true
 			v, err := readJobValue(d, depth+1)

@@ -62,7 +62,7 @@ func (m *outputMemory) place(a *outputArray) (t ndarray.DType, end int64, err er
 	return t, end, nil
 }
 
-// grow maps the file anew, which has at least size bytes and never gets smaller.
+// grow maps the whole file again. It must have at least size bytes, and never gets smaller.
 func (m *outputMemory) grow(size int64) error {
 	st, err := m.file.Stat()
 	if err != nil {

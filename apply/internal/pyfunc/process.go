@@ -61,7 +61,7 @@ type process struct {
 	how    error         // how it ended; nil: successfully. Set before exited is closed
 
 	mu   sync.Mutex
-	gone bool // its process ID may be used again
+	gone bool // its process ID may be reused
 }
 
 // startProcess starts a Python process. Its lines go to out.
@@ -195,7 +195,7 @@ func (p *process) explain(err error) error {
 	return &EndedError{How: how, Lines: p.lines.last()}
 }
 
-// EndedError is returned when a Python process has ended before its time.
+// EndedError is returned when a Python process has ended unexpectedly.
 type EndedError struct {
 	How   string
 	Lines []string // the last ones that it wrote
