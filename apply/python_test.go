@@ -87,6 +87,13 @@ def shape(b):
 def varies(b):
     b.out = b.red if b.number == 0 else b.red.astype("f4")
 
+def two(b):
+    w = b.overlap
+    # The first block is smaller than the others: its outputs have no margin.
+    pixels = b.red[:, w:-w, w:-w] if b.number == 0 else b.red
+    b.first = pixels
+    b.second = pixels + np.uint16(1)
+
 def prints(b):
     print("block", b.number)
     b.out = b.red
@@ -228,6 +235,22 @@ func TestPythonListsMarginsAndValues(t *testing.T) {
 		}
 		if emitted != total || len(values) != 20 {
 			t.Errorf("%s: %d in %d values, not %d in 20", name, emitted, len(values), total)
+		}
+	}
+}
+
+func TestPythonOutputMemoryGrows(t *testing.T) {
+	job := pythonJob(t, "two")
+	dir := t.TempDir()
+	job.Controls.Overlap = 8
+	job.Outputs = map[string]Output{"first": {Path: filepath.Join(dir, "first.tif"), TileSize: 64},
+		"second": {Path: filepath.Join(dir, "second.tif"), TileSize: 64}}
+	mustRun(t, job)
+	want := pixels[uint16](t, job.Inputs["red"].Files[0])
+	first, second := pixels[uint16](t, job.Outputs["first"].Path), pixels[uint16](t, job.Outputs["second"].Path)
+	for i, v := range want {
+		if first[i] != v || second[i] != v+1 {
+			t.Fatalf("pixel %d of %d: outputs %d and %d", i, v, first[i], second[i])
 		}
 	}
 }

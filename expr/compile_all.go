@@ -5,10 +5,10 @@ import (
 	"maps"
 )
 
-// CompileAll compiles expressions as [Compile] does, with options that differ in Type, Scale,
-// Offset and Nodata alone. Expressions that share work, such as the value of another one that they
-// use, are outputs of one program, which does it once. members[i] are the indices of the
-// expressions that programs[i] computes, in increasing order.
+// CompileAll compiles expressions as [Compile] does. Their options may differ only in Type, Scale,
+// Offset and Nodata. Expressions that share work, such as the value of another expression, become
+// outputs of one program, which does that work once. members[i] are the indices of the expressions
+// that programs[i] computes, in increasing order.
 func CompileAll(exprs []*Expr, inputs map[string]Input, opts []*Options) (programs []*Program, members [][]int,
 	err error) {
 	if len(opts) != len(exprs) {
@@ -21,7 +21,7 @@ func CompileAll(exprs []*Expr, inputs map[string]Input, opts []*Options) (progra
 	outs := make([]*Output, len(exprs))
 	for i, e := range exprs {
 		if !opts[i].alike(opts[0]) {
-			return nil, nil, errors.New("expr: CompileAll with options that differ in more than those of the pixels")
+			return nil, nil, errors.New("expr: CompileAll with options that differ in more than type, scale, offset and nodata")
 		}
 		if outs[i], err = c.output(e, opts[i]); err != nil {
 			return nil, nil, err
@@ -37,7 +37,7 @@ func CompileAll(exprs []*Expr, inputs map[string]Input, opts []*Options) (progra
 	return programs, members, nil
 }
 
-// alike reports whether options agree in all that does not concern the output alone.
+// alike reports whether o and b agree in everything but what concerns a single output.
 func (o *Options) alike(b *Options) bool {
 	return o.NoMask == b.NoMask && o.Width == b.Width && o.Height == b.Height && maps.Equal(o.Tables, b.Tables) &&
 		o.Domain == b.Domain && o.Margin == b.Margin && o.Ground == b.Ground
@@ -93,7 +93,7 @@ func (c *compiler) sharing(outs []*Output) [][]int {
 	return groups
 }
 
-// isWork reports whether a node takes time that programs should share. Outputs that only read the
+// isWork reports whether a node takes enough time to be worth sharing. Outputs that only read the
 // same bands stay apart: together they need more memory at once.
 func (n *node) isWork() bool {
 	switch n.op {

@@ -40,7 +40,7 @@ func (e *TypeError) Error() string { return render(e.Text, e.Pos, e.Msg) }
 // PixelError is returned when a pixel cannot be computed or written.
 type PixelError struct {
 	Index  int    // of the pixel within the call of Eval
-	Output int    // of Band, its index among the program's
+	Output int    // index of the output of Band among those of the program
 	Band   int    // output band, counted from 1; 0 when a pixel of Input is the cause
 	Input  string // the band read, as "name[1]", when its pixel is the cause
 	Msg    string

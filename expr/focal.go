@@ -71,8 +71,8 @@ func (c *compiler) weights(n *ast) (rows [][]float64, err error) {
 	return rows, nil
 }
 
-// constantNumber returns the value of an argument that must be a number within limits. Without
-// limits above, it must be greater than low, or finite.
+// constantNumber returns the value of an argument that must be a number from low to high. If high
+// is math.MaxFloat64, the number must be finite, and greater than low if that is a limit.
 func (c *compiler) constantNumber(n *ast, what string, low, high float64) (float64, error) {
 	v, err := c.compile(n)
 	if err != nil {

@@ -149,8 +149,8 @@ func masker[T integer | real](b *Band) runner {
 	}
 }
 
-// differ sets d to 1 where a pixel is not v, for as many as a vector routine can, and returns their
-// number.
+// differ sets d to 1 where a pixel is not v and to 0 elsewhere, for as many pixels as the vector
+// routine handles, and returns their number.
 func differ[T integer | real](d []byte, s []T, v T) int {
 	switch s := any(s).(type) {
 	case []uint16:

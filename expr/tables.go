@@ -71,8 +71,8 @@ func parseTable(text string) ([]tableRow, error) {
 	return rows, nil
 }
 
-// isHeader reports whether fields are names of columns: none of them is a value of a row, or begins
-// as a number does.
+// isHeader reports whether fields are names of columns: none of them is a value of a row or begins
+// like a number.
 func isHeader(fields []string) bool {
 	return !slices.ContainsFunc(fields, func(f string) bool {
 		_, err := strconv.ParseFloat(f, 64)

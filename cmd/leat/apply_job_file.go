@@ -72,13 +72,15 @@ func readJobFile(stdin io.Reader, path string) ([]jobField, error) {
 		return nil, cause(err)
 	}
 	if len(text) > maxJobFile {
-		return nil, errors.New("the job has more than 256 MiB")
+		return nil, errors.New("the job is larger than 256 MiB")
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	v, err := readJobValue(d, 0)
-	if err == nil && d.More() {
-		err = errors.New("something follows the object")
+	if err == nil {
+		if _, end := d.Token(); end != io.EOF { // More takes a closing bracket for the end
+			err = errors.New("something follows the object")
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("not a JSON object: %w", err)
@@ -97,7 +99,7 @@ func readJobValue(d *json.Decoder, depth int) (any, error) {
 		return nil, err
 	}
 	if depth > 4 {
-		return nil, errors.New("more than four objects or lists within each other")
+		return nil, errors.New("objects or lists are nested more than four deep")
 	}
 	switch t {
 	case json.Delim('['):
@@ -120,7 +122,7 @@ func readJobValue(d *json.Decoder, depth int) (any, error) {
 				return nil, err
 			}
 			if seen[name.(string)] {
-				return nil, fmt.Errorf("the field %q is there twice", name)
+				return nil, fmt.Errorf("the field %q occurs twice", name)
 			}
 			seen[name.(string)] = true
 			v, err := readJobValue(d, depth+1)

@@ -54,7 +54,7 @@ type outputFlags struct {
 	tags                                []string // KEY=VALUE
 	noClobber                           bool
 	tempDir                             string
-	mayBeMissing                        bool     // the job may emit values alone
+	mayBeMissing                        bool     // the job may only emit values
 	stac                                []string // [NAME=]FILE
 	datetime                            string
 

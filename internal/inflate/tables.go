@@ -203,8 +203,8 @@ func nextWord(word uint32, l uint) uint32 {
 }
 
 // join lets an entry stand for a literal and the literal or the length after it where both words
-// fit in the bits of the table. From the end, because an entry takes from those before it, which
-// must be single yet.
+// fit in the bits of the table. It goes from the end, because an entry uses earlier ones, which
+// must not be joined yet.
 func join(table *[litSize]uint32) {
 	for i := uint32(1<<litBits - 1); i > 0; i-- {
 		e := table[i]

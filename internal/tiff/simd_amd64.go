@@ -9,7 +9,7 @@ func sum8AVX(row *uint8, n int)
 func sum16AVX(row *uint16, n int)
 func joinPlanesAVX(out *uint32, b0, b1, b2, b3 *uint8, n int)
 
-// sumFast sets the first words of a row to the sums up to them, and returns their number.
+// sumFast sets the first words of a row to their running sums, and returns how many it has set.
 func sumFast[T uint8 | uint16 | uint32 | uint64](row []T) int {
 	if !hasAVX2 || len(row) < 16 {
 		return 0
@@ -26,7 +26,7 @@ func sumFast[T uint8 | uint16 | uint32 | uint64](row []T) int {
 	return n
 }
 
-// joinPlanesFast joins the first bytes of four planes to words, and returns their number.
+// joinPlanesFast joins the first bytes of four planes into words, and returns how many words.
 func joinPlanesFast(out []uint32, b0, b1, b2, b3 []uint8) int {
 	n := len(out) &^ 15
 	if !hasAVX2 || n == 0 {

@@ -1,7 +1,7 @@
 #include "textflag.h"
 
-// Steps of Unpredict with AVX2. The sums of a register's elements are those of ever longer parts of
-// it; the last one of all, in each element of X4, is added to the next register.
+// Steps of Unpredict with AVX2. Each shift and addition doubles the number of elements that a sum
+// covers. Each element of X4 holds the last sum, which is added to the next register.
 
 // func sum8AVX(row *uint8, n int): sums from the start of the row, n a multiple of 16
 TEXT ·sum8AVX(SB), NOSPLIT, $0-16

@@ -20,8 +20,8 @@ type blockData struct {
 	// region is all of the memory if it is shared, and memory its handle; else nil.
 	region []byte
 	memory shm.Handle
-	// shared is the array of region, nil if only this process has the memory; private is set if
-	// other processes use it too.
+	// shared is the array of region, nil if no other process can map it. private means that others
+	// use the memory too, so that a function must map it privately.
 	shared  *shm.Array
 	private bool
 }

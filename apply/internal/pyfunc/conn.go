@@ -28,7 +28,7 @@ var errEnded = errors.New("the connection to it ended")
 func (c *conn) call(ctx context.Context, message any, descriptor int, want string) (*answer, error) {
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	a, err := c.exchange(message, descriptor)
-	if !stop() && err != nil {
+	if !stop() { // even if the answer came: the connection is closed
 		return nil, context.Cause(ctx)
 	}
 	switch {

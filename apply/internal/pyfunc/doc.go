@@ -5,6 +5,6 @@
 // [Function.Exec] makes the function of a run. Blocks are in shared memory (exec.Memory); outputs
 // are in a file in memory that Python makes larger and leat maps.
 //
-// The protocol is in docs/format/function.md. It has no protection against a function that means
-// harm: that is a program of the user.
+// The protocol is in docs/format/function.md. It does not protect against malicious functions: a
+// function is the user's own program.
 package pyfunc

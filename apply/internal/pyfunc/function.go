@@ -282,6 +282,9 @@ func (s *slot) compute(ctx context.Context, b *exec.Block) (err error) {
 	if len(a.Outputs) != len(s.job.Outputs) {
 		return fmt.Errorf("it gave %d outputs, expected %d", len(a.Outputs), len(s.job.Outputs))
 	}
+	if err := s.memory.reach(a.Outputs); err != nil {
+		return err
+	}
 	for i, o := range a.Outputs {
 		if o == nil {
 			continue // exec reports it
@@ -397,7 +400,10 @@ func (s *slot) drop() {
 	} else if s.conn != nil {
 		_ = s.conn.Close()
 	}
-	s.process, s.conn, s.ready = nil, nil, false
+	if s.memory != nil { // the next server needs an empty file
+		_ = s.memory.close()
+	}
+	s.process, s.conn, s.memory, s.ready = nil, nil, nil, false
 }
 
 // close ends the connection after the last block.

@@ -20,28 +20,49 @@ type outputMemory struct {
 	max    int64
 }
 
-// array returns an array in the memory. It is valid until the next block.
+// reach maps the memory as far as the arrays of a block need it. Mapping it later would unmap those
+// that were returned before.
+func (m *outputMemory) reach(arrays []*outputArray) error {
+	var end int64
+	for _, a := range arrays {
+		if a == nil {
+			continue
+		}
+		if _, e, err := m.place(a); err == nil { // else array reports it
+			end = max(end, e)
+		}
+	}
+	if end <= int64(len(m.mapped)) {
+		return nil
+	}
+	return m.grow(end)
+}
+
+// array returns an array in the memory that reach has mapped. It is valid until the next block.
 func (m *outputMemory) array(a *outputArray) (*ndarray.Array, error) {
-	t, err := ndarray.ParseDType(a.Type)
+	t, end, err := m.place(a)
 	if err != nil {
 		return nil, err
-	}
-	size, ok := ndarray.ByteSize(t, a.Bands, a.Rows, a.Columns)
-	end := a.Offset + int64(size)
-	if !ok || a.Bands < 1 || a.Rows < 1 || a.Columns < 1 || a.Offset < 0 || a.Offset%outputAlign != 0 ||
-		end < a.Offset || end > m.max {
-		return nil, fmt.Errorf("an array of %s with the shape (%d, %d, %d) at byte %d", a.Type, a.Bands, a.Rows, a.Columns,
-			a.Offset)
-	}
-	if end > int64(len(m.mapped)) {
-		if err := m.grow(end); err != nil {
-			return nil, err
-		}
 	}
 	return ndarray.FromBytes(t, m.mapped[a.Offset:end:end], a.Bands, a.Rows, a.Columns), nil
 }
 
-// grow maps the file anew, which has at least size bytes and never gets smaller.
+// place returns the type of an array and where it ends in the memory.
+func (m *outputMemory) place(a *outputArray) (t ndarray.DType, end int64, err error) {
+	if t, err = ndarray.ParseDType(a.Type); err != nil {
+		return t, 0, err
+	}
+	size, ok := ndarray.ByteSize(t, a.Bands, a.Rows, a.Columns)
+	end = a.Offset + int64(size)
+	if !ok || a.Bands < 1 || a.Rows < 1 || a.Columns < 1 || a.Offset < 0 || a.Offset%outputAlign != 0 ||
+		end < a.Offset || end > m.max {
+		return t, 0, fmt.Errorf("an array of %s with the shape (%d, %d, %d) at byte %d", a.Type, a.Bands, a.Rows, a.Columns,
+			a.Offset)
+	}
+	return t, end, nil
+}
+
+// grow maps the whole file again. It must have at least size bytes, and never gets smaller.
 func (m *outputMemory) grow(size int64) error {
 	st, err := m.file.Stat()
 	if err != nil {

@@ -61,7 +61,7 @@ type process struct {
 	how    error         // how it ended; nil: successfully. Set before exited is closed
 
 	mu   sync.Mutex
-	gone bool // its process ID may be used again
+	gone bool // its process ID may be reused
 }
 
 // startProcess starts a Python process. Its lines go to out.
@@ -195,7 +195,7 @@ func (p *process) explain(err error) error {
 	return &EndedError{How: how, Lines: p.lines.last()}
 }
 
-// EndedError is returned when a Python process has ended before its time.
+// EndedError is returned when a Python process has ended unexpectedly.
 type EndedError struct {
 	How   string
 	Lines []string // the last ones that it wrote
@@ -214,9 +214,11 @@ func (e *EndedError) Stack() []byte {
 // call is conn.call. An error says how the process ended, if it did.
 func (p *process) call(ctx context.Context, message any, descriptor int, want string) (*answer, error) {
 	stop := context.AfterFunc(ctx, p.kill) // a function that hangs does not notice the end of its connection
-	defer stop()
 	a, err := p.conn.call(ctx, message, descriptor, want)
-	if err != nil && ctx.Err() == nil {
+	if !stop() { // even if the answer came: the process is killed
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
 		err = p.explain(err)
 	}
 	return a, err

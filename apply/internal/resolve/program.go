@@ -77,7 +77,7 @@ func compile(job *jobspec.Job, in *Inputs, grid raster.Grid, domain block.Window
 				}
 			}
 		}
-		if carried != nil || len(outs) == 1 { // the inputs of the former are described in another way
+		if carried != nil || len(outs) == 1 { // with carried, the descriptions of the inputs differ
 			programs = append(programs, newProgram(p, in, carried, []int{i}, "output "+o.Name))
 			continue
 		}
@@ -95,8 +95,8 @@ func compile(job *jobspec.Job, in *Inputs, grid raster.Grid, domain block.Window
 	return programs, keepUsed(programs, in), nil
 }
 
-// joint are expressions of outputs that are compiled once more, together, to do work that they
-// share once.
+// joint holds expressions of outputs that are compiled again, together, so that work that they
+// share is done once.
 type joint struct {
 	outs  []int // by expression: the index of the output
 	exprs []*expr.Expr

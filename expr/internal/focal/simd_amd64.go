@@ -20,7 +20,7 @@ func newTerrainConstants(values ...float64) *terrainConstants {
 	return k
 }
 
-// firsts returns the first elements of rows of float32, and how many pixels of them the routines
+// firsts returns the first elements of rows of float32, and how many of their pixels the routines
 // can compute.
 func firsts[T Float](to, above, here, below []T) (d, a, h, b *float32, n int) {
 	t, ok := any(to).([]float32)
@@ -32,7 +32,7 @@ func firsts[T Float](to, above, here, below []T) (d, a, h, b *float32, n int) {
 		&any(below[:n+2]).([]float32)[0], n
 }
 
-// hillshadeFast is the loop of Hillshade for as many pixels as it can, whose number it returns.
+// hillshadeFast computes as many pixels of Hillshade as its routine can, and returns their number.
 func hillshadeFast[T Float](to, above, here, below []T, k *terrainConstants) int {
 	d, a, h, b, n := firsts(to, above, here, below)
 	if n > 0 {
@@ -41,7 +41,7 @@ func hillshadeFast[T Float](to, above, here, below []T, k *terrainConstants) int
 	return n
 }
 
-// slopeFast is the loop of Slope for as many pixels as it can, whose number it returns.
+// slopeFast computes as many pixels of Slope as its routine can, and returns their number.
 func slopeFast[T Float](to, above, here, below []T, k *terrainConstants) int {
 	d, a, h, b, n := firsts(to, above, here, below)
 	if n > 0 {

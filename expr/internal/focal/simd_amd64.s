@@ -1,8 +1,8 @@
 #include "textflag.h"
 
 // Terrain functions of rows of float32 with AVX2, for n pixels, a multiple of 4. Operations, order and
-// rounding are those of the loops in terrain.go; TestVectorTerrainEqualsGo compares them. Constants
-// come four times each, in the order of terrainConstants.
+// rounding are those of the loops in terrain.go; TestVectorTerrainEqualsGo compares them. Each
+// constant comes four times, in the order of terrainConstants.
 
 #define SCALEX 0(R8)
 #define SCALEY 32(R8)
