@@ -158,8 +158,9 @@ class Cache:
                  "_no_space_until", "_data_limit", "_warned", "_warnings", "_closed", "_broken",
                  "__weakref__")
 
-    # Read at every get: the table of what is known, the file as words and as bytes, a view of it.
-    _fast: tuple[Any, Any, Any, Any]
+    # Read at every get: the table of what is known, the file as words and as bytes, a view of it,
+    # and its slots as words.
+    _fast: tuple[Any, Any, Any, Any, Any]
     _shared: Any
     _index: Optional[mmap.mmap]
     _map: Any
@@ -314,7 +315,7 @@ class Cache:
             self._verify = "always" if lost else verify
             self._pages = _table((header.n + SLOTS_ON_PAGE - 1) // SLOTS_ON_PAGE)
             self._size = self._misses = 0
-            self._fast = (_table(header.n), None, None, None)
+            self._fast = (_table(header.n), None, None, None, None)
             self._mutex, self._fills_mutex = threading.Lock(), threading.Lock()
             self._fills: dict[int, _Fill] = {}
             self._uncounted = [0] * COUNTERS
@@ -336,7 +337,7 @@ class Cache:
     def _release(self) -> None:
         """Close the file and drop the mappings; views keep theirs."""
         self._closed = True
-        self._fast = (_ClosedTable(f"{self!r}: it is closed"), None, None, None)
+        self._fast = (_ClosedTable(f"{self!r}: it is closed"), None, None, None, None)
         self._shared = self._index = self._map = None
         if self._fd >= 0:
             os.close(self._fd)
@@ -388,10 +389,10 @@ class Cache:
         ...     cache.get(2) is None
         True
         """
-        known, words, data, _ = self._fast
+        known, words, data, _, slots = self._fast
         try:
             if known[i] == MAPPED and i >= 0:
-                start = words[i + FIRST_SLOT]
+                start = slots[i]  # without arithmetic, in which a narrow integer of NumPy overflows
                 length = words[(start >> 3) + 2]
                 at = start + HEAD
                 entry: bytes = data[at:at + length]
@@ -413,10 +414,10 @@ class Cache:
         ...     bytes(cache.view(2)[:2])
         b'tw'
         """
-        known, words, _, view = self._fast
+        known, words, _, view, slots = self._fast
         try:
             if known[i] == MAPPED and i >= 0:
-                start = words[i + FIRST_SLOT]
+                start = slots[i]
                 length = words[(start >> 3) + 2]
                 at = start + HEAD
                 entry: memoryview = view[at:at + length]
@@ -479,7 +480,8 @@ class Cache:
         new.madvise(mmap.MADV_RANDOM, 0, PAGE + 8 * self._n)
         view = memoryview(new)
         self._size, self._misses, self._map = max(size, self._size), 0, new
-        self._fast = (self._fast[0], view[:size & ~7].cast("Q"), new, view)
+        words = view[:size & ~7].cast("Q")
+        self._fast = (self._fast[0], words, new, view, words[FIRST_SLOT:FIRST_SLOT + self._n])
 
     def _slot(self, i: int) -> int:
         """Return the offset in slot i, 0 for none."""
@@ -491,7 +493,7 @@ class Cache:
             if not slots.strip(b"\0"):
                 return 0
             self._pages[page] = 1
-        offset: int = self._fast[1][FIRST_SLOT + i]
+        offset: int = self._fast[4][i]
         return offset
 
     def _record(self, i: int) -> Optional[Record]:
@@ -542,7 +544,7 @@ class Cache:
 
     def _get(self, i: int) -> Optional[bytes]:
         self._check(i)
-        record = self._record(i)
+        record = self._record(operator.index(i))
         if record is None:
             return None
         start = record.offset + HEAD
@@ -557,7 +559,7 @@ class Cache:
 
     def _get_view(self, i: int) -> Optional[memoryview]:
         self._check(i)
-        record = self._record(i)
+        record = self._record(operator.index(i))
         if record is None:
             return None
         start = record.offset + HEAD

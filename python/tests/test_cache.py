@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import operator
 import os
 import pickle
 import random
@@ -28,6 +29,28 @@ ROOT = Path(__file__).parents[2]
 def sample(i: int, size: int) -> bytes:
     """Return bytes that differ from entry to entry."""
     return random.Random(i).randbytes(size)
+
+
+class Narrow:
+    """Narrow is an integer with which nothing can be computed."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __index__(self) -> int:
+        return self.number
+
+    def __lt__(self, other: Any) -> bool:
+        return self.number < operator.index(other)
+
+    def __ge__(self, other: Any) -> bool:
+        return self.number >= operator.index(other)
+
+    def __eq__(self, other: Any) -> bool:
+        return self.number == operator.index(other)
+
+    def __hash__(self) -> int:
+        return hash(self.number)
 
 
 class Cases(TestCase):
@@ -84,6 +107,19 @@ class Entries(Cases):
         for i in ("1", 1.5, None):
             with self.assertRaises(TypeError):
                 c.get(i)  # type: ignore[arg-type]
+
+    def test_slots_of_narrow_integers(self) -> None:
+        """NumPy's integers of 8 and 16 bits overflow in sums with what they can't hold."""
+        for slots in (60_000, (1 << 28) + 1):
+            c = self.cache(slots)
+            for number in (3, 200, 59_999):
+                i: Any = Narrow(number)
+                self.assertIsNone(c.get(i))
+                self.assertTrue(c.put(i, b"data"))
+                c.get(number)
+                for _ in range(2):
+                    self.assertEqual((c.get(i), c.view(i), i in c), (b"data", b"data", True))
+                self.assertEqual(c.get_or_fill(Narrow(7), bytes), b"")  # type: ignore[arg-type]
 
     def test_kinds_of_data(self) -> None:
         c = self.cache(6)
