@@ -153,17 +153,15 @@ class Cache:
     """
 
     __slots__ = ("_fast", "_n", "_header", "_page", "_path", "_hidden", "_read_only", "_verify",
-                 "_durability", "_lock_fd", "_fd", "_shared", "_index", "_map", "_view", "_size",
-                 "_misses", "_pages", "_mutex", "_fills", "_fills_mutex", "_uncounted", "_batch",
-                 "_no_space_until", "_data_limit", "_warned", "_warnings", "_closed", "_broken",
-                 "__weakref__")
+                 "_durability", "_lock_fd", "_fd", "_shared", "_index", "_size", "_misses", "_pages",
+                 "_mutex", "_fills", "_fills_mutex", "_uncounted", "_batch", "_no_space_until",
+                 "_data_limit", "_warned", "_warnings", "_closed", "_broken", "__weakref__")
 
     # Read at every get: the table of what is known, the file as words and as bytes, a view of it,
     # and its slots as words.
     _fast: tuple[Any, Any, Any, Any, Any]
     _shared: Any
     _index: Optional[mmap.mmap]
-    _map: Any
     _broken: Optional[str]
 
     def __init__(self, slots: int, path: Union[str, os.PathLike[str], None] = None, *,
@@ -293,7 +291,7 @@ class Cache:
         self._closed, self._broken = True, None
         self._path, self._hidden = path, hidden
         self._lock_fd, self._fd = fd, -1
-        self._shared = self._index = self._map = None
+        self._shared = self._index = None
         try:
             header, page = files.read_page(fd, path or "without a name")
             self._header, self._n = header, header.n
@@ -338,7 +336,7 @@ class Cache:
         """Close the file and drop the mappings; views keep theirs."""
         self._closed = True
         self._fast = (_ClosedTable(f"{self!r}: it is closed"), None, None, None, None)
-        self._shared = self._index = self._map = None
+        self._shared = self._index = None
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -479,7 +477,7 @@ class Cache:
         new = mmap.mmap(self._fd, size, mmap.MAP_SHARED, mmap.PROT_READ)
         new.madvise(mmap.MADV_RANDOM, 0, PAGE + 8 * self._n)
         view = memoryview(new)
-        self._size, self._misses, self._map = max(size, self._size), 0, new
+        self._size, self._misses = max(size, self._size), 0
         words = view[:size & ~7].cast("Q")
         self._fast = (self._fast[0], words, new, view, words[FIRST_SLOT:FIRST_SLOT + self._n])
 
@@ -503,8 +501,9 @@ class Cache:
             return None
         if (offset % ALIGN == 0 and self._header.base <= offset <= MAX_OFFSET
                 and self._reaches(offset + HEAD)):
-            if offset + HEAD <= len(self._map):
-                head = self._map[offset:offset + HEAD]
+            data = self._fast[2]  # another thread may replace it
+            if offset + HEAD <= len(data):
+                head = data[offset:offset + HEAD]
             else:
                 head = pread_full(self._fd, HEAD, offset)
             record = parse_record(head, i, offset)
@@ -520,15 +519,19 @@ class Cache:
             self._size = os.fstat(self._fd).st_size
         return end <= self._size
 
-    def _map_record(self, record: Record) -> bool:
-        """Report whether a record is in the mapping. After many others, the mapping grows."""
+    def _mapped(self, record: Record) -> tuple[Any, Any]:
+        """Return the mapping and its view if a record is in it, else None twice.
+
+        After many others, the mapping grows. Another thread may then replace it by a smaller one.
+        """
         end = record.offset + HEAD + record.length
-        if end <= len(self._map):
-            return True
-        self._misses += 1
-        if self._misses > 64 + (len(self._map) >> 22):
-            self._remap()
-        return end <= len(self._map)
+        data, view = self._fast[2:4]
+        if end > len(data):
+            self._misses += 1
+            if self._misses > 64 + (len(data) >> 22):
+                self._remap()
+                data, view = self._fast[2:4]
+        return (data, view) if end <= len(data) else (None, None)
 
     def _verified(self, record: Record, data: Buffer, state: int) -> bool:
         """Compare the checksum of a record's data, if need be, and note the result."""
@@ -548,8 +551,9 @@ class Cache:
         if record is None:
             return None
         start = record.offset + HEAD
-        if self._map_record(record):
-            data: bytes = self._map[start:start + record.length]
+        mapping, _ = self._mapped(record)
+        if mapping is not None:
+            data: bytes = mapping[start:start + record.length]
             state = MAPPED
         else:
             data, state = pread_full(self._fd, record.length, start), VERIFIED
@@ -563,8 +567,9 @@ class Cache:
         if record is None:
             return None
         start = record.offset + HEAD
-        if self._map_record(record):
-            view, state = self._fast[3][start:start + record.length], MAPPED
+        _, whole = self._mapped(record)
+        if whole is not None:
+            view, state = whole[start:start + record.length], MAPPED
         elif record.length == 0:
             view, state = memoryview(b""), VERIFIED
         else:
@@ -583,8 +588,9 @@ class Cache:
         known = self._fast[0][i]
         if known and self._verify != "always" or self._verify == "never":
             return True
-        if end <= len(self._map):
-            return self._verified(record, self._fast[3][start:end], MAPPED)
+        view = self._fast[3]
+        if end <= len(view):
+            return self._verified(record, view[start:end], MAPPED)
         return sum_chunks(self._fd, start, end) == record.sum
 
     # Writing.

@@ -10,10 +10,12 @@ import random
 import re
 import resource
 import struct
+import sys
 import threading
 import unittest
 import zlib
 from pathlib import Path
+from types import FrameType
 from typing import Any
 from unittest import mock
 
@@ -200,6 +202,29 @@ class Entries(Cases):
         for t in threads:
             t.join()
         self.assertEqual((errors, sum(wins)), ([], 400))
+
+    def test_mapping_that_another_thread_replaces(self) -> None:
+        """Of two threads that map the file anew, the one with the earlier end may be later."""
+        c = self.cache()
+        earlier = c._fast
+        c.put(0, b"data")
+
+        def replace(frame: FrameType, event: str, _: Any) -> Any:
+            if event == "return":
+                c._fast = earlier
+            return replace
+
+        for read in (c.get, c.view):
+            c._remap()
+            c._fast[0][0] = _cache.VERIFIED
+            sys.settrace(lambda frame, event, arg:
+                         replace if frame.f_code.co_name == "_mapped" else None)
+            try:
+                data = read(0)
+            finally:
+                sys.settrace(None)
+            self.assertIs(c._fast, earlier)
+            self.assertEqual(data, b"data")
 
     def test_verify(self) -> None:
         for verify, reads in (("first", 1), ("always", 3), ("never", 0)):
