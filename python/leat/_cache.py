@@ -342,7 +342,10 @@ class Cache:
             self._fd = -1
         if self._lock_fd >= 0:
             fd, self._lock_fd = self._lock_fd, -1
-            files.close_locked(fd)
+            if self._broken:  # the locks are the parent's
+                os.close(fd)
+            else:
+                files.close_locked(fd)
 
     def _repair_tail(self, lost: bool) -> None:
         """Compare the tail with the end of the file."""
@@ -925,22 +928,29 @@ class Cache:
             if self._closed:
                 return
             self._closed = True
-            if not self._read_only and not self._broken:
-                if any(self._uncounted) and lock(self._lock_fd, LOCK_WRITE, EXCLUSIVE):
-                    try:
-                        self._count()
-                    finally:
-                        fcntl.fcntl(self._lock_fd, SETLK, UNLOCK_WRITE)
-                if self._durability == 1 and self._batch[0]:
-                    os.fdatasync(self._fd)
-            if self._hidden:
-                # The last one removes the name. Each first gives up its own lock, so that of
-                # several that close at the same time one is the last.
-                lock(self._lock_fd, LOCK_HOLD, UNLOCKED)
-                last = lock(self._lock_fd, LOCK_HOLD, EXCLUSIVE)
-                if last and files.leads(self._hidden, self._lock_fd):
-                    os.unlink(self._hidden)
-            self._release()
+            try:
+                if not self._broken:
+                    self._finish()
+            finally:
+                self._release()
+
+    def _finish(self) -> None:
+        """Count, flush, and remove a hidden name if no other process has the cache open."""
+        if not self._read_only:
+            if any(self._uncounted) and lock(self._lock_fd, LOCK_WRITE, EXCLUSIVE):
+                try:
+                    self._count()
+                finally:
+                    fcntl.fcntl(self._lock_fd, SETLK, UNLOCK_WRITE)
+            if self._durability == 1 and self._batch[0]:
+                os.fdatasync(self._fd)
+        if self._hidden:
+            # The last one removes the name. Each first gives up its own lock, so that of several
+            # that close at the same time one is the last.
+            lock(self._lock_fd, LOCK_HOLD, UNLOCKED)
+            last = lock(self._lock_fd, LOCK_HOLD, EXCLUSIVE)
+            if last and files.leads(self._hidden, self._lock_fd):
+                os.unlink(self._hidden)
 
     def __enter__(self) -> Cache:
         return self

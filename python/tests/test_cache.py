@@ -161,6 +161,20 @@ class Entries(Cases):
                 call()
         self.assertIn("closed", repr(c))
 
+    def test_close_that_fails_closes_the_file(self) -> None:
+        c = self.named(durability="batch")
+        c.put(0, b"data")
+        mapped = c.view(0)
+        descriptors = c._fd, c._lock_fd
+        with mock.patch("os.fdatasync", side_effect=OSError(errno.EIO, "broken")):
+            with self.assertRaisesRegex(OSError, "broken"):
+                c.close()
+        self.assertTrue(c.closed)
+        self.assertEqual(mapped, b"data")
+        for fd in descriptors:
+            with self.assertRaises(OSError):
+                os.fstat(fd)
+
     def test_reads_while_the_file_grows(self) -> None:
         c = self.cache(3000)
         rng = random.Random(1)

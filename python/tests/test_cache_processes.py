@@ -158,6 +158,27 @@ class Forks(Cases):
         self.check(p)
         self.assertEqual(os.listdir(self.dir), [])
 
+    def test_child_that_could_not_open_the_file_again(self) -> None:
+        """It has its parent's locks, and must not give them up."""
+        c = leat.Cache.__new__(leat.Cache)
+        c._create(self.dir, 10, 0, "first", True)
+        self.addCleanup(c.close)
+
+        def work() -> None:
+            try:
+                c.put(0, b"data")
+            except leat.Error:
+                c.close()
+                os._exit(7)
+
+        with mock.patch("leat._cache_file.reopen", side_effect=OSError(24, "too many open files")):
+            self.check(self.fork(work), 7)
+        self.assertEqual(len(os.listdir(self.dir)), 1)
+        with open(f"/proc/self/fd/{c._lock_fd}", "r+b") as other:
+            self.assertFalse(_cache_file.lock(other.fileno(), _cache.LOCK_HOLD,
+                                              _cache_file.EXCLUSIVE))
+        self.assertTrue(c.put(0, b"data"))
+
     def test_pool_of_forkserver(self) -> None:
         self.start("forkserver")
 
