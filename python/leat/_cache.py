@@ -1013,15 +1013,21 @@ class Cache:
 
     def _before_fork(self) -> None:
         self._mutex.acquire()
-        self._fills_mutex.acquire()
+        try:
+            self._fills_mutex.acquire()
+        except BaseException:
+            self._mutex.release()
+            raise
 
     def _after_fork(self, child: bool) -> None:
-        try:
-            if child and not self._closed:
-                self._reopen()
-        finally:
+        if not child:
             self._fills_mutex.release()
             self._mutex.release()
+            return
+        # Threads that may have the old ones are not in the child.
+        self._mutex, self._fills_mutex = threading.Lock(), threading.Lock()
+        if not self._closed:
+            self._reopen()
 
     def _reopen(self) -> None:
         """Replace the inherited description, and with it the parent's locks, in a child."""
@@ -1032,11 +1038,11 @@ class Cache:
         try:
             fd = files.reopen(self._lock_fd, os.O_RDONLY if self._read_only else os.O_RDWR)
             try:
-                lock(fd, LOCK_HOLD, SHARED)
+                files.share(fd, self._name())
                 os.dup2(fd, self._lock_fd, inheritable=False)
             finally:
                 os.close(fd)
-        except OSError as e:
+        except (OSError, Error) as e:
             self._broken = f"it could not be opened again after a fork: {e}"
 
 
