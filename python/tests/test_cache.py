@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import operator
 import os
@@ -371,6 +372,25 @@ class Limits(Cases):
             self.assertTrue(c.put(0, sample(0, 1000)))
             self.assertTrue(c.put(1, b""))
         self.assertEqual((c.get(0), c.get(1)), (sample(0, 1000), b""))
+
+    def test_signal_during_an_allocation(self) -> None:
+        real, calls = _libc._libc().fallocate, []
+
+        def interrupted(*args: int) -> int:
+            calls.append(args)
+            if len(calls) % 2:
+                ctypes.set_errno(errno.EINTR)
+                return -1
+            result: int = real(*args)
+            return result
+
+        c = self.cache()
+        with mock.patch("leat._libc._libc", lambda: mock.Mock(fallocate=interrupted)):
+            self.assertTrue(c.put(0, b"data"))
+            self.assertEqual(len(calls), 2)
+            with mock.patch("os.pwritev", side_effect=OSError(errno.ENOSPC, "full")):
+                self.assertFalse(c.put(1, b"data"))
+        self.assertEqual(len(calls), 4)
 
     def test_interrupted_put(self) -> None:
         c = self.cache()
