@@ -407,7 +407,7 @@ class Cache:
         """Return entry i without a copy, or None if there is none.
 
         The view is read-only and of memory that all processes share. It stays valid after close()
-        and keeps the file open.
+        and keeps the file open. A process that has too many files open gets a view of a copy.
 
         >>> import leat
         >>> with leat.Cache(3) as cache:
@@ -532,7 +532,10 @@ class Cache:
         if end > len(data):
             self._misses += 1
             if self._misses > 64 + (len(data) >> 22):
-                self._remap()
+                try:
+                    self._remap()
+                except OSError:  # too many open files, or no address space
+                    self._misses = 0
                 data, view = self._fast[2:4]
         return (data, view) if end <= len(data) else (None, None)
 
@@ -577,9 +580,14 @@ class Cache:
             view, state = memoryview(b""), VERIFIED
         else:
             begin = start & -mmap.ALLOCATIONGRANULARITY
-            part = mmap.mmap(self._fd, start + record.length - begin, mmap.MAP_SHARED,
-                             mmap.PROT_READ, offset=begin)
-            view, state = memoryview(part)[start - begin:], VERIFIED
+            try:
+                part = mmap.mmap(self._fd, start + record.length - begin, mmap.MAP_SHARED,
+                                 mmap.PROT_READ, offset=begin)
+                view, state = memoryview(part)[start - begin:], VERIFIED
+            except OSError:  # too many open files: each mapping has one
+                view, state = memoryview(pread_full(self._fd, record.length, start)), VERIFIED
+                if len(view) < record.length:
+                    return None
         return view if self._verified(record, view, state) else None
 
     def _whole(self, i: int) -> bool:

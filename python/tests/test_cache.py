@@ -137,6 +137,21 @@ class Entries(Cases):
             c.put(3, "text")  # type: ignore[arg-type]
         self.assertIsNone(c.get(3))
 
+    def test_more_views_than_open_files(self) -> None:
+        c = self.cache(300)
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (c._lock_fd + 20, limits[1]))
+        views = []
+        for i in range(300):
+            self.assertTrue(c.put(i, sample(i, 1000)))
+            views.append(c.view(i))
+            self.assertEqual(c.get(i), sample(i, 1000))
+        for i, view in enumerate(views):
+            self.assertEqual(view, sample(i, 1000))
+            assert view is not None
+            self.assertTrue(view.readonly)
+
     def test_views_are_read_only_and_outlive_close(self) -> None:
         c = self.cache()
         c.put(0, b"data")
