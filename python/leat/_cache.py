@@ -1075,7 +1075,8 @@ def _call(function: Callable[[], Buffer]) -> bytes:
     """Call a function that fills a slot."""
     _filling.yes = True
     try:
-        return bytes(function())
+        data = function()
+        return data if type(data) is bytes else bytes(memoryview(data))  # bytes(5) is b"\0\0\0\0\0"
     finally:
         _filling.yes = False
 

@@ -761,6 +761,9 @@ class Filling(Cases):
             c.get_or_fill(0, lambda: b"%d" % (1 // 0))
         with self.assertRaises(TypeError):
             c.get_or_fill(0, lambda: "text")  # type: ignore[arg-type, return-value]
+        for wrong in (5, [1, 2]):  # of which bytes() makes bytes
+            with self.assertRaises(TypeError):
+                c.get_or_fill(0, lambda: wrong)  # type: ignore[arg-type, return-value]
         self.assertEqual(c.get_or_fill(0, lambda: bytearray(b"data")), b"data")
 
     def test_fill_within_a_fill(self) -> None:
