@@ -109,7 +109,9 @@ class _Fill:
     """_Fill is a running fill of this process."""
 
     def __init__(self) -> None:
-        self.done = threading.Event()
+        # Locked until the end. An Event would be set by Python code, which a signal may interrupt.
+        self.running = threading.Lock()
+        self.running.acquire()
         self.data: Optional[bytes] = None
 
 
@@ -818,14 +820,18 @@ class Cache:
         while True:
             if self._refusing():
                 return self._put_filled(i, _call(function))
-            with self._fills_mutex:
-                fill = self._fills.get(i)
-                first = fill is None
-                if fill is None:
-                    fill = self._fills[i] = _Fill()
-            if first:
-                return self._fill(i, function, fill)
-            fill.done.wait()
+            own = _Fill()
+            try:
+                with self._fills_mutex:
+                    fill = self._fills.get(i)
+                    if fill is None or not fill.running.locked():
+                        fill = self._fills[i] = own
+                if fill is own:
+                    return self._fill(i, function, fill)
+            finally:
+                own.running.release()
+            with fill.running:
+                pass
             data = fill.data if fill.data is not None else self.get(i)
             if data is not None:
                 return data
@@ -869,7 +875,6 @@ class Cache:
                 fcntl.fcntl(self._lock_fd, SETLK, unlock)
             with self._fills_mutex:
                 self._fills.pop(i, None)
-            fill.done.set()
 
     # The whole cache.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import operator
 import os
 import pickle
@@ -765,6 +766,26 @@ class Filling(Cases):
             with self.assertRaises(TypeError):
                 c.get_or_fill(0, lambda: wrong)  # type: ignore[arg-type, return-value]
         self.assertEqual(c.get_or_fill(0, lambda: bytearray(b"data")), b"data")
+
+    def test_interrupt_at_the_end_of_a_fill(self) -> None:
+        c = self.cache()
+        real, interrupts = fcntl.fcntl, []
+        unlock = _cache.lock_of(_cache.UNLOCKED, _cache.LOCK_FILL)
+
+        def interrupted(fd: int, command: int, argument: bytes) -> Any:
+            real(fd, command, argument)
+            if argument == unlock and not interrupts:
+                interrupts.append(argument)
+                raise KeyboardInterrupt
+
+        with mock.patch("fcntl.fcntl", interrupted), self.assertRaises(KeyboardInterrupt):
+            c.get_or_fill(0, lambda: b"%d" % (1 // 0))
+        got: list[bytes] = []
+        thread = threading.Thread(target=lambda: got.append(c.get_or_fill(0, lambda: b"data")),
+                                  daemon=True)
+        thread.start()
+        thread.join(60)
+        self.assertEqual(got, [b"data"])
 
     def test_fill_within_a_fill(self) -> None:
         c = self.cache()
