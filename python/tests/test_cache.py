@@ -289,6 +289,8 @@ class Entries(Cases):
         self.assertIsNone(c.get_array(19))
         with self.assertRaisesRegex(TypeError, "objects"):
             c.put_array(19, numpy.array([None]))
+        with self.assertRaisesRegex(TypeError, "mask"):
+            c.put_array(19, numpy.ma.masked_equal([1, 2], 2))
         for bad in (b"data", b"\x93NUMPY\1\0v\0{", bytes(c.view(0))[:-1]):
             c = self.cache()
             c.put(0, bad)
