@@ -40,7 +40,7 @@ class MultiprocessFileCache:
     no effect.
 
     A pickle of it leads to the same cache, while the process that made the pickle has it open. The
-    file goes with the last process that has the cache open.
+    last process that has the cache open removes the file.
     """
 
     def __init__(self, length: int, do_pickle: bool = False, dir: Optional[str] = None,
