@@ -109,7 +109,9 @@ class _Fill:
     """_Fill is a running fill of this process."""
 
     def __init__(self) -> None:
-        self.done = threading.Event()
+        # Locked until the end. An Event would be set by Python code, which a signal may interrupt.
+        self.running = threading.Lock()
+        self.running.acquire()
         self.data: Optional[bytes] = None
 
 
@@ -153,16 +155,15 @@ class Cache:
     """
 
     __slots__ = ("_fast", "_n", "_header", "_page", "_path", "_hidden", "_read_only", "_verify",
-                 "_durability", "_lock_fd", "_fd", "_shared", "_index", "_map", "_view", "_size",
-                 "_misses", "_pages", "_mutex", "_fills", "_fills_mutex", "_uncounted", "_batch",
-                 "_no_space_until", "_data_limit", "_warned", "_warnings", "_closed", "_broken",
-                 "__weakref__")
+                 "_durability", "_lock_fd", "_fd", "_shared", "_index", "_size", "_misses", "_pages",
+                 "_mutex", "_fills", "_fills_mutex", "_uncounted", "_batch", "_no_space_until",
+                 "_data_limit", "_warned", "_warnings", "_closed", "_broken", "__weakref__")
 
-    # Read at every get: the table of what is known, the file as words and as bytes, a view of it.
-    _fast: tuple[Any, Any, Any, Any]
+    # Read at every get: the table of what is known, the file as words and as bytes, a view of it,
+    # and its slots as words.
+    _fast: tuple[Any, Any, Any, Any, Any]
     _shared: Any
     _index: Optional[mmap.mmap]
-    _map: Any
     _broken: Optional[str]
 
     def __init__(self, slots: int, path: Union[str, os.PathLike[str], None] = None, *,
@@ -292,7 +293,7 @@ class Cache:
         self._closed, self._broken = True, None
         self._path, self._hidden = path, hidden
         self._lock_fd, self._fd = fd, -1
-        self._shared = self._index = self._map = None
+        self._shared = self._index = None
         try:
             header, page = files.read_page(fd, path or "without a name")
             self._header, self._n = header, header.n
@@ -314,7 +315,7 @@ class Cache:
             self._verify = "always" if lost else verify
             self._pages = _table((header.n + SLOTS_ON_PAGE - 1) // SLOTS_ON_PAGE)
             self._size = self._misses = 0
-            self._fast = (_table(header.n), None, None, None)
+            self._fast = (_table(header.n), None, None, None, None)
             self._mutex, self._fills_mutex = threading.Lock(), threading.Lock()
             self._fills: dict[int, _Fill] = {}
             self._uncounted = [0] * COUNTERS
@@ -336,14 +337,17 @@ class Cache:
     def _release(self) -> None:
         """Close the file and drop the mappings; views keep theirs."""
         self._closed = True
-        self._fast = (_ClosedTable(f"{self!r}: it is closed"), None, None, None)
-        self._shared = self._index = self._map = None
+        self._fast = (_ClosedTable(f"{self!r}: it is closed"), None, None, None, None)
+        self._shared = self._index = None
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
         if self._lock_fd >= 0:
             fd, self._lock_fd = self._lock_fd, -1
-            files.close_locked(fd)
+            if self._broken:  # the locks are the parent's
+                os.close(fd)
+            else:
+                files.close_locked(fd)
 
     def _repair_tail(self, lost: bool) -> None:
         """Compare the tail with the end of the file."""
@@ -388,10 +392,10 @@ class Cache:
         ...     cache.get(2) is None
         True
         """
-        known, words, data, _ = self._fast
+        known, words, data, _, slots = self._fast
         try:
             if known[i] == MAPPED and i >= 0:
-                start = words[i + FIRST_SLOT]
+                start = slots[i]  # without arithmetic, in which a narrow integer of NumPy overflows
                 length = words[(start >> 3) + 2]
                 at = start + HEAD
                 entry: bytes = data[at:at + length]
@@ -405,7 +409,7 @@ class Cache:
         """Return entry i without a copy, or None if there is none.
 
         The view is read-only and of memory that all processes share. It stays valid after close()
-        and keeps the file open.
+        and keeps the file open. A process that has too many files open gets a view of a copy.
 
         >>> import leat
         >>> with leat.Cache(3) as cache:
@@ -413,10 +417,10 @@ class Cache:
         ...     bytes(cache.view(2)[:2])
         b'tw'
         """
-        known, words, _, view = self._fast
+        known, words, _, view, slots = self._fast
         try:
             if known[i] == MAPPED and i >= 0:
-                start = words[i + FIRST_SLOT]
+                start = slots[i]
                 length = words[(start >> 3) + 2]
                 at = start + HEAD
                 entry: memoryview = view[at:at + length]
@@ -478,8 +482,9 @@ class Cache:
         new = mmap.mmap(self._fd, size, mmap.MAP_SHARED, mmap.PROT_READ)
         new.madvise(mmap.MADV_RANDOM, 0, PAGE + 8 * self._n)
         view = memoryview(new)
-        self._size, self._misses, self._map = max(size, self._size), 0, new
-        self._fast = (self._fast[0], view[:size & ~7].cast("Q"), new, view)
+        self._size, self._misses = max(size, self._size), 0
+        words = view[:size & ~7].cast("Q")
+        self._fast = (self._fast[0], words, new, view, words[FIRST_SLOT:FIRST_SLOT + self._n])
 
     def _slot(self, i: int) -> int:
         """Return the offset in slot i, 0 for none."""
@@ -491,7 +496,7 @@ class Cache:
             if not slots.strip(b"\0"):
                 return 0
             self._pages[page] = 1
-        offset: int = self._fast[1][FIRST_SLOT + i]
+        offset: int = self._fast[4][i]
         return offset
 
     def _record(self, i: int) -> Optional[Record]:
@@ -501,8 +506,9 @@ class Cache:
             return None
         if (offset % ALIGN == 0 and self._header.base <= offset <= MAX_OFFSET
                 and self._reaches(offset + HEAD)):
-            if offset + HEAD <= len(self._map):
-                head = self._map[offset:offset + HEAD]
+            data = self._fast[2]  # another thread may replace it
+            if offset + HEAD <= len(data):
+                head = data[offset:offset + HEAD]
             else:
                 head = pread_full(self._fd, HEAD, offset)
             record = parse_record(head, i, offset)
@@ -518,15 +524,22 @@ class Cache:
             self._size = os.fstat(self._fd).st_size
         return end <= self._size
 
-    def _map_record(self, record: Record) -> bool:
-        """Report whether a record is in the mapping. After many others, the mapping grows."""
+    def _mapped(self, record: Record) -> tuple[Any, Any]:
+        """Return the mapping and its view if a record is in it, else None twice.
+
+        After many others, the mapping grows. Another thread may then replace it by a smaller one.
+        """
         end = record.offset + HEAD + record.length
-        if end <= len(self._map):
-            return True
-        self._misses += 1
-        if self._misses > 64 + (len(self._map) >> 22):
-            self._remap()
-        return end <= len(self._map)
+        data, view = self._fast[2:4]
+        if end > len(data):
+            self._misses += 1
+            if self._misses > 64 + (len(data) >> 22):
+                try:
+                    self._remap()
+                except OSError:  # too many open files, or no address space
+                    self._misses = 0
+                data, view = self._fast[2:4]
+        return (data, view) if end <= len(data) else (None, None)
 
     def _verified(self, record: Record, data: Buffer, state: int) -> bool:
         """Compare the checksum of a record's data, if need be, and note the result."""
@@ -542,12 +555,13 @@ class Cache:
 
     def _get(self, i: int) -> Optional[bytes]:
         self._check(i)
-        record = self._record(i)
+        record = self._record(operator.index(i))
         if record is None:
             return None
         start = record.offset + HEAD
-        if self._map_record(record):
-            data: bytes = self._map[start:start + record.length]
+        mapping, _ = self._mapped(record)
+        if mapping is not None:
+            data: bytes = mapping[start:start + record.length]
             state = MAPPED
         else:
             data, state = pread_full(self._fd, record.length, start), VERIFIED
@@ -557,19 +571,25 @@ class Cache:
 
     def _get_view(self, i: int) -> Optional[memoryview]:
         self._check(i)
-        record = self._record(i)
+        record = self._record(operator.index(i))
         if record is None:
             return None
         start = record.offset + HEAD
-        if self._map_record(record):
-            view, state = self._fast[3][start:start + record.length], MAPPED
+        _, whole = self._mapped(record)
+        if whole is not None:
+            view, state = whole[start:start + record.length], MAPPED
         elif record.length == 0:
             view, state = memoryview(b""), VERIFIED
         else:
             begin = start & -mmap.ALLOCATIONGRANULARITY
-            part = mmap.mmap(self._fd, start + record.length - begin, mmap.MAP_SHARED,
-                             mmap.PROT_READ, offset=begin)
-            view, state = memoryview(part)[start - begin:], VERIFIED
+            try:
+                part = mmap.mmap(self._fd, start + record.length - begin, mmap.MAP_SHARED,
+                                 mmap.PROT_READ, offset=begin)
+                view, state = memoryview(part)[start - begin:], VERIFIED
+            except OSError:  # too many open files: each mapping has one
+                view, state = memoryview(pread_full(self._fd, record.length, start)), VERIFIED
+                if len(view) < record.length:
+                    return None
         return view if self._verified(record, view, state) else None
 
     def _whole(self, i: int) -> bool:
@@ -581,8 +601,9 @@ class Cache:
         known = self._fast[0][i]
         if known and self._verify != "always" or self._verify == "never":
             return True
-        if end <= len(self._map):
-            return self._verified(record, self._fast[3][start:end], MAPPED)
+        view = self._fast[3]
+        if end <= len(view):
+            return self._verified(record, view[start:end], MAPPED)
         return sum_chunks(self._fd, start, end) == record.sum
 
     # Writing.
@@ -799,14 +820,18 @@ class Cache:
         while True:
             if self._refusing():
                 return self._put_filled(i, _call(function))
-            with self._fills_mutex:
-                fill = self._fills.get(i)
-                first = fill is None
-                if fill is None:
-                    fill = self._fills[i] = _Fill()
-            if first:
-                return self._fill(i, function, fill)
-            fill.done.wait()
+            own = _Fill()
+            try:
+                with self._fills_mutex:
+                    fill = self._fills.get(i)
+                    if fill is None or not fill.running.locked():
+                        fill = self._fills[i] = own
+                if fill is own:
+                    return self._fill(i, function, fill)
+            finally:
+                own.running.release()
+            with fill.running:
+                pass
             data = fill.data if fill.data is not None else self.get(i)
             if data is not None:
                 return data
@@ -850,7 +875,6 @@ class Cache:
                 fcntl.fcntl(self._lock_fd, SETLK, unlock)
             with self._fills_mutex:
                 self._fills.pop(i, None)
-            fill.done.set()
 
     # The whole cache.
 
@@ -917,22 +941,29 @@ class Cache:
             if self._closed:
                 return
             self._closed = True
-            if not self._read_only and not self._broken:
-                if any(self._uncounted) and lock(self._lock_fd, LOCK_WRITE, EXCLUSIVE):
-                    try:
-                        self._count()
-                    finally:
-                        fcntl.fcntl(self._lock_fd, SETLK, UNLOCK_WRITE)
-                if self._durability == 1 and self._batch[0]:
-                    os.fdatasync(self._fd)
-            if self._hidden:
-                # The last one removes the name. Each first gives up its own lock, so that of
-                # several that close at the same time one is the last.
-                lock(self._lock_fd, LOCK_HOLD, UNLOCKED)
-                last = lock(self._lock_fd, LOCK_HOLD, EXCLUSIVE)
-                if last and files.leads(self._hidden, self._lock_fd):
-                    os.unlink(self._hidden)
-            self._release()
+            try:
+                if not self._broken:
+                    self._finish()
+            finally:
+                self._release()
+
+    def _finish(self) -> None:
+        """Count, flush, and remove a hidden name if no other process has the cache open."""
+        if not self._read_only:
+            if any(self._uncounted) and lock(self._lock_fd, LOCK_WRITE, EXCLUSIVE):
+                try:
+                    self._count()
+                finally:
+                    fcntl.fcntl(self._lock_fd, SETLK, UNLOCK_WRITE)
+            if self._durability == 1 and self._batch[0]:
+                os.fdatasync(self._fd)
+        if self._hidden:
+            # The last one removes the name. Each first gives up its own lock, so that of several
+            # that close at the same time one is the last.
+            lock(self._lock_fd, LOCK_HOLD, UNLOCKED)
+            last = lock(self._lock_fd, LOCK_HOLD, EXCLUSIVE)
+            if last and files.leads(self._hidden, self._lock_fd):
+                os.unlink(self._hidden)
 
     def __enter__(self) -> Cache:
         return self
@@ -995,15 +1026,21 @@ class Cache:
 
     def _before_fork(self) -> None:
         self._mutex.acquire()
-        self._fills_mutex.acquire()
+        try:
+            self._fills_mutex.acquire()
+        except BaseException:
+            self._mutex.release()
+            raise
 
     def _after_fork(self, child: bool) -> None:
-        try:
-            if child and not self._closed:
-                self._reopen()
-        finally:
+        if not child:
             self._fills_mutex.release()
             self._mutex.release()
+            return
+        # Threads that may have the old ones are not in the child.
+        self._mutex, self._fills_mutex = threading.Lock(), threading.Lock()
+        if not self._closed:
+            self._reopen()
 
     def _reopen(self) -> None:
         """Replace the inherited description, and with it the parent's locks, in a child."""
@@ -1014,11 +1051,11 @@ class Cache:
         try:
             fd = files.reopen(self._lock_fd, os.O_RDONLY if self._read_only else os.O_RDWR)
             try:
-                lock(fd, LOCK_HOLD, SHARED)
+                files.share(fd, self._name())
                 os.dup2(fd, self._lock_fd, inheritable=False)
             finally:
                 os.close(fd)
-        except OSError as e:
+        except (OSError, Error) as e:
             self._broken = f"it could not be opened again after a fork: {e}"
 
 
@@ -1043,7 +1080,8 @@ def _call(function: Callable[[], Buffer]) -> bytes:
     """Call a function that fills a slot."""
     _filling.yes = True
     try:
-        return bytes(function())
+        data = function()
+        return data if type(data) is bytes else bytes(memoryview(data))  # bytes(5) is b"\0\0\0\0\0"
     finally:
         _filling.yes = False
 

@@ -49,6 +49,12 @@ def hold(fd: int, name: str) -> None:
     end = time.monotonic() + 1
     while not lock(fd, LOCK_OPEN, EXCLUSIVE) and time.monotonic() < end:
         time.sleep(50e-6)
+    share(fd, name)
+
+
+def share(fd: int, name: str) -> None:
+    """Take the lock of a process that has a file open, which one that closes it may have alone for
+    a moment."""
     pause = 20e-6
     while not lock(fd, LOCK_HOLD, SHARED):
         if pause > 0.5:

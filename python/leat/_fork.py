@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Forks(Protocol):
-    """Forks is what is told of a fork."""
+    """Forks has methods that run around each fork."""
 
     def _before_fork(self) -> None: ...
 
@@ -36,8 +36,12 @@ def _before() -> None:
 
 def _after(child: bool) -> None:
     try:
-        while _forking:
-            _forking.pop()._after_fork(child)
+        # An exception of a signal ends _before, but not the fork: the child must not use the
+        # parent's locks even so.
+        caches = list(_all) if child else _forking[::-1]
+        _forking.clear()
+        for cache in caches:
+            cache._after_fork(child)
     finally:
         _mutex.release()
 

@@ -1,4 +1,4 @@
-"""How a function travels to other processes, and what tells it from another function."""
+"""Sends functions to other processes, and recognizes a function that has changed."""
 
 from __future__ import annotations
 

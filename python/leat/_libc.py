@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import functools
 import os
 
@@ -43,11 +44,20 @@ def is_local(directory: str) -> bool:
 
 def allocate(fd: int, at: int, length: int) -> None:
     """Allocate a range of a file on the disk, without changing its size."""
-    if _libc().fallocate(fd, KEEP_SIZE, at, length) != 0:
-        error = ctypes.get_errno()
+    error = _fallocate(fd, KEEP_SIZE, at, length)
+    if error:
         raise OSError(error, os.strerror(error))
 
 
 def punch(fd: int, at: int, length: int) -> None:
     """Free the space of a range, if the file system can."""
-    _libc().fallocate(fd, PUNCH_HOLE | KEEP_SIZE, at, length)
+    _fallocate(fd, PUNCH_HOLE | KEEP_SIZE, at, length)
+
+
+def _fallocate(fd: int, mode: int, at: int, length: int) -> int:
+    """Call fallocate(2), again if a signal interrupts it; return 0 or the error's number."""
+    while _libc().fallocate(fd, mode, at, length) != 0:
+        error = ctypes.get_errno()
+        if error != errno.EINTR:
+            return error
+    return 0

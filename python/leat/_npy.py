@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
 _format: Any = numpy.lib.format
 
-Array = numpy.ndarray[Any, Any]
+if TYPE_CHECKING:
+    Array = numpy.ndarray[Any, Any]  # not before NumPy 1.22
+
 Layout = tuple[tuple[int, ...], bool, "numpy.dtype[Any]"]  # shape, in Fortran's order, type
 
 _layouts: dict[bytes, Layout] = {}  # by header
@@ -18,6 +20,8 @@ _layouts: dict[bytes, Layout] = {}  # by header
 
 def encode(array: Any) -> list[memoryview]:
     """Return the parts of a .npy file: its header, and the array's own memory if it can be."""
+    if isinstance(array, numpy.ma.MaskedArray):
+        raise TypeError("masked array: its mask can't be stored")
     a = numpy.asarray(array)
     if a.dtype.hasobject:
         raise TypeError(f"array of {a.dtype}: objects can't be stored")

@@ -29,7 +29,7 @@ class NoBinary(Error):
 
 
 class VersionMismatch(Error):
-    """VersionMismatch is raised when the leat program has another version than the package."""
+    """VersionMismatch is raised when the version of the leat program is not the package's."""
 
     path: str = ""
     """The program."""
@@ -44,7 +44,7 @@ class Closed(Error):
 
 
 class Damaged(Error):
-    """Damaged is raised for a file that is not what its format demands."""
+    """Damaged is raised for a file that does not conform to its format."""
 
 
 class Claimed(Error):

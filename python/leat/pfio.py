@@ -17,7 +17,7 @@ from typing import Any, Callable, Optional, Union
 
 from . import _cache_file as files
 from ._cache import Cache, _filling
-from ._cache_format import MAX_SLOTS, REFUSED_NO_SPACE, STORED
+from ._cache_format import MAX_OFFSET, MAX_SLOTS, REFUSED_NO_SPACE, STORED
 from ._pfio_file import ENTRY, PfioFile, write
 
 __all__ = ["MultiprocessFileCache"]
@@ -40,7 +40,7 @@ class MultiprocessFileCache:
     no effect.
 
     A pickle of it leads to the same cache, while the process that made the pickle has it open. The
-    file goes with the last process that has the cache open.
+    last process that has the cache open removes the file.
     """
 
     def __init__(self, length: int, do_pickle: bool = False, dir: Optional[str] = None,
@@ -70,7 +70,7 @@ class MultiprocessFileCache:
 
     def _set_limit(self) -> None:
         if self.cache_size_limit:
-            self._cache._data_limit = int(self.cache_size_limit) - ENTRY * self.length
+            self._cache._data_limit = int(min(self.cache_size_limit, MAX_OFFSET)) - ENTRY * self.length
 
     def _attached(self) -> Cache:
         """Return the cache, which a worker that called close() opens again."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import fcntl
+import operator
 import os
 import pickle
 import random
 import re
 import resource
 import struct
+import sys
 import threading
 import unittest
 import zlib
 from pathlib import Path
+from types import FrameType
 from typing import Any
 from unittest import mock
 
@@ -28,6 +33,28 @@ ROOT = Path(__file__).parents[2]
 def sample(i: int, size: int) -> bytes:
     """Return bytes that differ from entry to entry."""
     return random.Random(i).randbytes(size)
+
+
+class Narrow:
+    """Narrow is an integer with which nothing can be computed."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __index__(self) -> int:
+        return self.number
+
+    def __lt__(self, other: Any) -> bool:
+        return self.number < operator.index(other)
+
+    def __ge__(self, other: Any) -> bool:
+        return self.number >= operator.index(other)
+
+    def __eq__(self, other: Any) -> bool:
+        return self.number == operator.index(other)
+
+    def __hash__(self) -> int:
+        return hash(self.number)
 
 
 class Cases(TestCase):
@@ -85,6 +112,19 @@ class Entries(Cases):
             with self.assertRaises(TypeError):
                 c.get(i)  # type: ignore[arg-type]
 
+    def test_slots_of_narrow_integers(self) -> None:
+        """NumPy's integers of 8 and 16 bits overflow in sums with what they can't hold."""
+        for slots in (60_000, (1 << 28) + 1):
+            c = self.cache(slots)
+            for number in (3, 200, 59_999):
+                i: Any = Narrow(number)
+                self.assertIsNone(c.get(i))
+                self.assertTrue(c.put(i, b"data"))
+                c.get(number)
+                for _ in range(2):
+                    self.assertEqual((c.get(i), c.view(i), i in c), (b"data", b"data", True))
+                self.assertEqual(c.get_or_fill(Narrow(7), bytes), b"")  # type: ignore[arg-type]
+
     def test_kinds_of_data(self) -> None:
         c = self.cache(6)
         memory = memoryview(b"0123456789")
@@ -97,6 +137,21 @@ class Entries(Cases):
         with self.assertRaises(TypeError):
             c.put(3, "text")  # type: ignore[arg-type]
         self.assertIsNone(c.get(3))
+
+    def test_more_views_than_open_files(self) -> None:
+        c = self.cache(300)
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (c._lock_fd + 20, limits[1]))
+        views = []
+        for i in range(300):
+            self.assertTrue(c.put(i, sample(i, 1000)))
+            views.append(c.view(i))
+            self.assertEqual(c.get(i), sample(i, 1000))
+        for i, view in enumerate(views):
+            self.assertEqual(view, sample(i, 1000))
+            assert view is not None
+            self.assertTrue(view.readonly)
 
     def test_views_are_read_only_and_outlive_close(self) -> None:
         c = self.cache()
@@ -122,6 +177,20 @@ class Entries(Cases):
             with self.assertRaises(leat.Closed):
                 call()
         self.assertIn("closed", repr(c))
+
+    def test_close_that_fails_closes_the_file(self) -> None:
+        c = self.named(durability="batch")
+        c.put(0, b"data")
+        mapped = c.view(0)
+        descriptors = c._fd, c._lock_fd
+        with mock.patch("os.fdatasync", side_effect=OSError(errno.EIO, "broken")):
+            with self.assertRaisesRegex(OSError, "broken"):
+                c.close()
+        self.assertTrue(c.closed)
+        self.assertEqual(mapped, b"data")
+        for fd in descriptors:
+            with self.assertRaises(OSError):
+                os.fstat(fd)
 
     def test_reads_while_the_file_grows(self) -> None:
         c = self.cache(3000)
@@ -165,6 +234,29 @@ class Entries(Cases):
             t.join()
         self.assertEqual((errors, sum(wins)), ([], 400))
 
+    def test_mapping_that_another_thread_replaces(self) -> None:
+        """Of two threads that map the file anew, the one with the earlier end may be later."""
+        c = self.cache()
+        earlier = c._fast
+        c.put(0, b"data")
+
+        def replace(frame: FrameType, event: str, _: Any) -> Any:
+            if event == "return":
+                c._fast = earlier
+            return replace
+
+        for read in (c.get, c.view):
+            c._remap()
+            c._fast[0][0] = _cache.VERIFIED
+            sys.settrace(lambda frame, event, arg:
+                         replace if frame.f_code.co_name == "_mapped" else None)
+            try:
+                data = read(0)
+            finally:
+                sys.settrace(None)
+            self.assertIs(c._fast, earlier)
+            self.assertEqual(data, b"data")
+
     def test_verify(self) -> None:
         for verify, reads in (("first", 1), ("always", 3), ("never", 0)):
             with self.named(verify=verify) as c:
@@ -197,6 +289,8 @@ class Entries(Cases):
         self.assertIsNone(c.get_array(19))
         with self.assertRaisesRegex(TypeError, "objects"):
             c.put_array(19, numpy.array([None]))
+        with self.assertRaisesRegex(TypeError, "mask"):
+            c.put_array(19, numpy.ma.masked_equal([1, 2], 2))
         for bad in (b"data", b"\x93NUMPY\1\0v\0{", bytes(c.view(0))[:-1]):
             c = self.cache()
             c.put(0, bad)
@@ -296,6 +390,25 @@ class Limits(Cases):
             self.assertTrue(c.put(0, sample(0, 1000)))
             self.assertTrue(c.put(1, b""))
         self.assertEqual((c.get(0), c.get(1)), (sample(0, 1000), b""))
+
+    def test_signal_during_an_allocation(self) -> None:
+        real, calls = _libc._libc().fallocate, []
+
+        def interrupted(*args: int) -> int:
+            calls.append(args)
+            if len(calls) % 2:
+                ctypes.set_errno(errno.EINTR)
+                return -1
+            result: int = real(*args)
+            return result
+
+        c = self.cache()
+        with mock.patch("leat._libc._libc", lambda: mock.Mock(fallocate=interrupted)):
+            self.assertTrue(c.put(0, b"data"))
+            self.assertEqual(len(calls), 2)
+            with mock.patch("os.pwritev", side_effect=OSError(errno.ENOSPC, "full")):
+                self.assertFalse(c.put(1, b"data"))
+        self.assertEqual(len(calls), 4)
 
     def test_interrupted_put(self) -> None:
         c = self.cache()
@@ -651,7 +764,30 @@ class Filling(Cases):
             c.get_or_fill(0, lambda: b"%d" % (1 // 0))
         with self.assertRaises(TypeError):
             c.get_or_fill(0, lambda: "text")  # type: ignore[arg-type, return-value]
+        for wrong in (5, [1, 2]):  # of which bytes() makes bytes
+            with self.assertRaises(TypeError):
+                c.get_or_fill(0, lambda: wrong)  # type: ignore[arg-type, return-value]
         self.assertEqual(c.get_or_fill(0, lambda: bytearray(b"data")), b"data")
+
+    def test_interrupt_at_the_end_of_a_fill(self) -> None:
+        c = self.cache()
+        real, interrupts = fcntl.fcntl, []
+        unlock = _cache.lock_of(_cache.UNLOCKED, _cache.LOCK_FILL)
+
+        def interrupted(fd: int, command: int, argument: bytes) -> Any:
+            real(fd, command, argument)
+            if argument == unlock and not interrupts:
+                interrupts.append(argument)
+                raise KeyboardInterrupt
+
+        with mock.patch("fcntl.fcntl", interrupted), self.assertRaises(KeyboardInterrupt):
+            c.get_or_fill(0, lambda: b"%d" % (1 // 0))
+        got: list[bytes] = []
+        thread = threading.Thread(target=lambda: got.append(c.get_or_fill(0, lambda: b"data")),
+                                  daemon=True)
+        thread.start()
+        thread.join(60)
+        self.assertEqual(got, [b"data"])
 
     def test_fill_within_a_fill(self) -> None:
         c = self.cache()

@@ -134,6 +134,44 @@ class Forks(Cases):
         for i in range(k):
             self.assertEqual(c.get(i), data_of(i))
 
+    def test_interrupt_while_a_fork_waits_for_a_put(self) -> None:
+        """The fork goes on without what it waited for. The child does not use its parent's locks."""
+        c, other = self.cache(), self.cache()
+
+        slot, mutex = _cache.LOCK_FILL + 1, c._mutex
+        self.assertTrue(_cache_file.lock(c._lock_fd, slot, _cache_file.EXCLUSIVE))
+        c._mutex = mock.Mock(acquire=mock.Mock(side_effect=KeyboardInterrupt))
+        with mock.patch("sys.unraisablehook") as hook:
+            pid = os.fork()
+            if pid == 0:
+                alone = not _cache_file.lock(c._lock_fd, slot, _cache_file.EXCLUSIVE)
+                os._exit(not (alone and c.put(0, b"child") and other.put(0, b"child")))
+        c._mutex = mutex
+        _, status = os.waitpid(pid, 0)
+        self.assertEqual((status, hook.call_count), (0, 1))
+        self.assertEqual((c.get(0), other.get(0)), (b"child", b"child"))
+        self.assertTrue(c.put(1, b"parent") and other.put(1, b"parent"))
+
+    def test_child_waits_for_a_process_that_closes(self) -> None:
+        """One that closes the cache has the lock of all others alone for a moment."""
+        c = self.cache()
+        real, refused = _cache_file.lock, []
+
+        def busy(fd: int, at: int, kind: int) -> bool:
+            if at == _cache.LOCK_HOLD and len(refused) < 3:
+                refused.append(at)
+                return False
+            return real(fd, at, kind)
+
+        def work() -> None:
+            with open(f"/proc/self/fd/{c._lock_fd}", "r+b") as other:
+                os._exit(real(other.fileno(), _cache.LOCK_HOLD, _cache_file.EXCLUSIVE))
+
+        real(c._lock_fd, _cache.LOCK_HOLD, _cache_file.UNLOCKED)
+        with mock.patch("leat._cache_file.lock", busy), mock.patch("leat._cache.lock", busy):
+            p = self.fork(work)
+        self.check(p)
+
     def test_cache_closed_in_one_of_them(self) -> None:
         c = self.cache()
         c.put(0, b"data")
@@ -157,6 +195,27 @@ class Forks(Cases):
         begin.set()
         self.check(p)
         self.assertEqual(os.listdir(self.dir), [])
+
+    def test_child_that_could_not_open_the_file_again(self) -> None:
+        """It has its parent's locks, and must not give them up."""
+        c = leat.Cache.__new__(leat.Cache)
+        c._create(self.dir, 10, 0, "first", True)
+        self.addCleanup(c.close)
+
+        def work() -> None:
+            try:
+                c.put(0, b"data")
+            except leat.Error:
+                c.close()
+                os._exit(7)
+
+        with mock.patch("leat._cache_file.reopen", side_effect=OSError(24, "too many open files")):
+            self.check(self.fork(work), 7)
+        self.assertEqual(len(os.listdir(self.dir)), 1)
+        with open(f"/proc/self/fd/{c._lock_fd}", "r+b") as other:
+            self.assertFalse(_cache_file.lock(other.fileno(), _cache.LOCK_HOLD,
+                                              _cache_file.EXCLUSIVE))
+        self.assertTrue(c.put(0, b"data"))
 
     def test_pool_of_forkserver(self) -> None:
         self.start("forkserver")

@@ -80,8 +80,9 @@ class Drop(Cases):
                          [False, False, bytes(40), None])
         self.assertEqual(c.get_and_cache(5, lambda i: b"own"), b"own")
         other.close()
-        with self.cache(10, cache_size_limit=0) as c:
-            self.assertTrue(c.put(0, bytes(1000)))
+        for limit in (0, float("inf")):
+            with self.cache(10, cache_size_limit=limit) as c:
+                self.assertTrue(c.put(0, bytes(1000)))
 
     def test_full_disk_warns(self) -> None:
         c = self.cache()
