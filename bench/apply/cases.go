@@ -201,7 +201,7 @@ func (b *bench) focal(ctx context.Context) error {
 	return nil
 }
 
-// has reports whether the peers' Python has modules.
+// has reports whether the peers' Python imports the modules, a list with commas.
 func (b *bench) has(ctx context.Context, modules string) bool {
 	return b.python != "" && exec.CommandContext(ctx, b.python, "-c", "import "+modules).Run() == nil
 }
@@ -283,7 +283,7 @@ func (b *bench) median(ctx context.Context) error {
 	return nil
 }
 
-// list returns the inputs of a list.
+// list returns files as inputs of one name.
 func list(name string, files []string) (in []string) {
 	for _, f := range files {
 		in = append(in, name+"="+f)

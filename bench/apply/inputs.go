@@ -51,8 +51,8 @@ func (in *inputs) derived(ctx context.Context, kind, from, name string, args ...
 	return path, in.make(ctx, kind, from, path, args...)
 }
 
-// dates are n files of size x size pixels as of n dates. make.py makes their kind, "dates" or
-// "clouds", of another file.
+// dates returns the names of n files of size x size pixels, as of n dates. make.py makes missing
+// ones of a kind, "dates" or "clouds", from another file.
 func (in *inputs) dates(ctx context.Context, kind, from, name string, n, size int) ([]string, error) {
 	var paths []string
 	missing := false

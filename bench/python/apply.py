@@ -1,8 +1,8 @@
-"""Measures leat.apply: NDVI by NumPy against leat's own expression, and a block's round trip.
+"""Compares a NumPy function in leat.apply with an expression, and measures a block's round trip.
 
     LEAT_BINARY=bin/leat PYTHONPATH=python python3 bench/python/apply.py [--size N] [--runs N]
 
-Prints Markdown. Times are medians of wall clock of whole calls, in brackets lowest and highest.
+Prints Markdown. Times are medians of the wall clock of whole calls, in brackets the lowest and highest.
 """
 
 from __future__ import annotations

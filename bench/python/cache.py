@@ -2,8 +2,8 @@
 
     python3 bench/python/cache.py [-quick] [-dir DIR]
 
-LMDB (python3-lmdb) is tuned: one read transaction for all gets, and puts are not brought to the
-disk. pfio is that of LEAT_PEERS; it flushes each put. Entries are compared before the measurement.
+LMDB (python3-lmdb) is tuned: one read transaction for all gets, and puts are not flushed. pfio
+comes from LEAT_PEERS and flushes each put. Entries are compared before gets and views are measured.
 Rounds alternate; times are medians, in brackets the lowest and the highest.
 """
 
@@ -102,20 +102,20 @@ def peers():
         print("no LMDB here (Debian: apt-get install python3-lmdb)")
     path = os.path.join(os.environ.get("LEAT_PEERS", ""), "pfio")
     if os.environ.get("LEAT_PEERS") and os.path.isdir(path):
-        package = types.ModuleType("pfio")  # without its clients of stores
+        package = types.ModuleType("pfio")  # without its store clients
         package.__path__ = [os.path.join(path, "pfio")]
         sys.modules["pfio"] = package
         sys.path.insert(0, path)
         found["pfio"] = Pfio
         print("pfio of scripts/peers")
     else:
-        print("no pfio: LEAT_PEERS does not name a directory with it")
+        print("no pfio: LEAT_PEERS names no directory with a checkout")
     return found
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("-quick", action="store_true", help="few entries: shows that it works")
+    parser.add_argument("-quick", action="store_true", help="few entries: checks that it works")
     parser.add_argument("-dir", default=None, help="directory on a local disk")
     o = parser.parse_args()
     rounds = 3 if o.quick else 9
@@ -149,7 +149,7 @@ def measure(o, found, size, n, rounds):
         for s in stores.values():
             for i in range(n):
                 if s.one(i) != datas[i]:
-                    raise SystemExit(f"{s}: entry {i} is another one")
+                    raise SystemExit(f"{type(s).__name__}: entry {i} differs from what was put")
         order = random.Random(1).choices(range(n), k=2000 if o.quick else 20000)
         for op in ("get", "view"):
             for r in range(rounds):

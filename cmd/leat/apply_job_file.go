@@ -161,7 +161,7 @@ func setJobField(fl *pflag.FlagSet, field jobField) error {
 	switch v := field.value.(type) {
 	case []jobField:
 		if !repeatable {
-			return fmt.Errorf("%s: it takes one value, expected no object", field.name)
+			return fmt.Errorf("%s: expected one value, not an object", field.name)
 		}
 		values, err = namedTexts(option.Name, "", v)
 	case []any:

@@ -32,7 +32,7 @@ writing at that moment counts as dead.`,
 // checkDoc is what check found, in --json.
 type checkDoc struct {
 	Path         string  `json:"path"`
-	Version      int     `json:"format_version"`
+	Version      int     `json:"format_version"` // of the file's format
 	OK           bool    `json:"ok"`
 	Slots        int64   `json:"slots"`
 	Entries      int64   `json:"entries"`       // whole ones

@@ -42,7 +42,7 @@ what all processes counted since it was made: entries stored, puts refused and w
 // cacheDoc is a cache file in --json.
 type cacheDoc struct {
 	Path       string         `json:"path"`
-	Version    int            `json:"format_version"`
+	Version    int            `json:"format_version"` // of the file's format
 	UUID       string         `json:"uuid"`
 	Slots      int64          `json:"slots"`
 	Entries    int64          `json:"entries"` // that were put; of a preserved one, that it has

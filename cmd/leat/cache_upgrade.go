@@ -15,11 +15,12 @@ import (
 
 func cacheUpgradeCommand() *cobra.Command {
 	f := &cacheFlags{}
-	c := newCacheCommand("upgrade FILE [NEW]", "Copy a cache of an older version into the current one",
-		`Upgrade copies a cache that an older leat made into a file of the current version of the format, which Python and
-other programs can write to. leat itself uses both versions. NEW gets the copy; without it, the copy replaces FILE in
-one step, and no process may have FILE open unless it was preserved. A frozen cache stays frozen, a preserved one
-preserved; dead bytes are left out, damaged entries become empty, and the counters begin anew.`,
+	c := newCacheCommand("upgrade FILE [NEW]", "Copy a cache into the current version of the format",
+		`Upgrade copies a cache that an older leat made into a file of the current version of the format, to which Python
+programs can write too. leat itself reads and fills both versions. NEW is the name of the copy. Without NEW, the copy
+replaces FILE in one step, and no process may have FILE open unless it is preserved. A frozen cache stays frozen, and
+a preserved one preserved. The copy has no dead bytes. Slots with damaged entries become empty, and the counters
+start at zero.`,
 		`  leat cache upgrade samples.cache
   leat cache upgrade samples.cache samples-v2.cache`,
 		func(cmd *cobra.Command, args []string) error {

@@ -84,7 +84,7 @@ func (f *outputFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.StringArrayVar(&f.types, "type", nil,
 		"`[NAME=]TYPE`: element type, such as uint8 or float32: values are rounded and saturated, and the saturated ones are counted (default: what the expression needs)")
 	fl.StringArrayVar(&f.counts, "count", nil,
-		"`[NAME=]N`: number of bands, for a check: another one is an error (default: what the expression has)")
+		"`[NAME=]N`: expected number of bands; a result with another number is an error (default: that of the result)")
 	fl.StringArrayVar(&f.nodata, "nodata", nil,
 		"`[NAME=]VALUE`: nodata value, a number, nan or none (default: that of the inputs where the type holds it, else nan or the end of the type's range)")
 	fl.StringArrayVar(&f.scales, "scale", nil,

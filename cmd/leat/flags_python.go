@@ -36,11 +36,11 @@ type pythonFlags struct {
 func (f *pythonFlags) AddFlags(fl *pflag.FlagSet) {
 	f.set = fl
 	fl.StringVar(&f.function, "python", "",
-		"`FILE.py:FUNCTION`: compute outputs by a function in Python instead of expressions; or MODULE:FUNCTION (the guide docs/guide/python-functions.md says how to write one)")
+		"`FILE.py:FUNCTION`: compute the outputs with a function in Python instead of expressions; MODULE:FUNCTION takes one of a module (docs/guide/python-functions.md says how to write a function)")
 	group(fl, "python", "Functions in Python")
-	fl.StringVar(&f.params, "python-params", "", "`JSON`: what the function gets as b.params; @FILE reads it from a file")
+	fl.StringVar(&f.params, "python-params", "", "`JSON`: parameters of the function, its b.params; @FILE reads them from a file")
 	fl.StringVar(&f.executable, "python-executable", "", "`PROGRAM`: the Python that runs the function; it needs NumPy (default: python3)")
-	fl.IntVar(&f.overlap, "overlap", 0, "`PIXELS`: margin around each block that the function sees; --margin says what is there outside of the inputs")
+	fl.IntVar(&f.overlap, "overlap", 0, "`PIXELS`: width of the margin around each block that the function sees; --margin says what lies outside the inputs")
 	fl.IntVar(&f.socketFD, "function-socket", -1, "`FD`: the calling program computes blocks")
 	fl.StringVar(&f.identity, "function-version", "", "`TEXT`: names the function of the calling program, for --resume")
 	for _, name := range []string{"function-socket", "function-version"} {
@@ -68,7 +68,7 @@ func (f *pythonFlags) Finalize() error {
 		var errs []error
 		for _, name := range []string{"python-params", "python-executable", "overlap"} {
 			if f.set != nil && f.set.Changed(name) {
-				errs = append(errs, fmt.Errorf("--%s: there is no function in Python (--python)", name))
+				errs = append(errs, fmt.Errorf("--%s: needs a function in Python (--python)", name))
 			}
 		}
 		return errors.Join(errs...)

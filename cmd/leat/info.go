@@ -60,7 +60,7 @@ as s3://BUCKET/NAME, gs://, azblob:// or https://.`,
 	c.Flags().BoolVar(&formats, "formats", false,
 		"list the formats that GDAL reads and writes here, or show what can be said of those that are named instead of files, such as their creation options")
 	c.Flags().StringVar(&picture, "preview", "",
-		"`FILE.png`: write a quicklook of the raster in place of its description; - writes it to standard output")
+		"`FILE.png`: write a quicklook of the raster instead of its description; - writes it to standard output")
 	f.AddFlags(c.Flags())
 	return c
 }
@@ -72,7 +72,7 @@ const previewToStdout = "-"
 func writePreview(ctx context.Context, w io.Writer, in *stores.Stores, paths []string, picture string) (err error) {
 	defer func() { err = errors.Join(err, in.Close()) }()
 	if len(paths) != 1 {
-		return usagef("--preview %s: it is for one raster, expected one file", picture)
+		return usagef("--preview %s: expected one file", picture)
 	}
 	if picture != previewToStdout {
 		if err := errors.Join((&showFlags{preview: picture}).Finalize(), checkSideFile(picture)); err != nil {

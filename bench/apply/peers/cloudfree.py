@@ -1,10 +1,10 @@
 """Median of the NDVI of the clear pixels of many scenes to float32, NaN where no scene is clear, by xarray and dask in two
-threads. FILES are those of the red bands, the near infrared bands and the classes.
+threads. FILES are all red bands, then all near infrared bands, then all classes.
 
 xarray   where and median of xarray on chunks of 512x512, deflate
-chunks   xarray's arrays, one function of a chunk of all scenes that sorts by a network of numpy.minimum and
-         numpy.maximum over rows in the cache, the best coding
-windows  the same function with windows that its threads read by rasterio
+chunks   xarray's arrays; a function of a chunk of all scenes sorts by a network of numpy.minimum and numpy.maximum
+         over rows in the cache; the best coding
+windows  the same function on windows that dask's threads read by rasterio
 """
 import sys
 import threading
@@ -29,7 +29,7 @@ np.seterr(all="ignore")
 
 
 def median(red, nir, scl):
-    """The median of the NDVI of the clear scenes. Others sort last, as infinity."""
+    """Return the median of the NDVI of the clear scenes. Others sort last, as infinity."""
     out = np.empty(red.shape[1:], np.float32)
     v = np.empty((N, 16) + red.shape[2:], np.float32)
     spare = np.empty_like(v[0])
@@ -54,7 +54,7 @@ def median(red, nir, scl):
 
 
 class Writer:
-    """What dask.array.store writes a chunk to."""
+    """Writer is the target of dask.array.store: it writes each chunk to a dataset."""
 
     def __init__(self, dataset):
         self.dataset = dataset
@@ -65,7 +65,7 @@ class Writer:
 
 
 def scenes(paths, chunk):
-    """The rasters as one array of scenes, rows and columns, in chunks of one scene each."""
+    """Return the rasters as one array of scenes, rows and columns, in chunks of one scene each."""
     arrays = [rioxarray.open_rasterio(p, chunks=dict(x=chunk, y=chunk), lock=False).squeeze("band", drop=True)
               for p in paths]
     return xr.concat(arrays, "scene", join="override")

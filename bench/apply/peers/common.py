@@ -51,8 +51,8 @@ def ahead(pool, function, items, n):
 
 
 def network(n, first, last):
-    """The comparisons of Batcher's sort of n rows on which rows first to last depend: two rows, and which of the smaller
-    and the larger value are needed."""
+    """Return those comparisons of Batcher's sort of n rows that decide the rows first to last. A comparison is two rows,
+    and whether the smaller and the larger value are needed."""
     pairs, p = [], 1
     while p < n:
         k = p
@@ -72,7 +72,7 @@ def network(n, first, last):
 
 
 def order(rows, comparisons, spare):
-    """Applies comparisons to rows in place. spare is as large as one of them."""
+    """Apply comparisons to rows in place. spare is an array of the size of one row."""
     for i, j, low, high in comparisons:
         if low and high:
             np.minimum(rows[i], rows[j], out=spare)

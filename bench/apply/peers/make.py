@@ -8,7 +8,7 @@ part   IN OUT COL ROW W H   a part of it, in tiles of 256
 float  IN OUT            reflectance as float32, in tiles of 512
 dem    IN OUT            heights of hills on its grid as float32, to a decimetre, in tiles of 512
 dates  IN OUT N SIZE     the upper left part of it as on N dates: other light, other noise; OUT has %d in its name
-clouds IN OUT N SIZE     classes of its pixels on N dates, as Sentinel-2 numbers them: a third is cloud or shadow; uint8
+clouds IN OUT N SIZE     classes of its pixels on N dates, numbered as Sentinel-2 numbers them, uint8; a third is cloud or shadow
 """
 import os
 import sys

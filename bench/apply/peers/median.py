@@ -28,7 +28,7 @@ def plain(stack):
 
 
 def between(a, b, out):
-    """Sets out to the value between ranks A and B, rounded as NumPy rounds it."""
+    """Set out to the value between ranks A and B, rounded as NumPy rounds it."""
     if statistic == "median":
         np.add(a, b, out=out, dtype=np.float32)
         out *= np.float32(0.5)
