@@ -166,7 +166,7 @@ func (c *Cache) raiseTail(size int64, always bool) error {
 	if !isLow(c.tail.Load()) {
 		return nil
 	}
-	// Without the lock, because Preserve has it, the cache is frozen and its tail not used.
+	// If begin reports false, Preserve holds the lock: the cache is frozen and its tail unused.
 	if ok, err := c.putting.begin(context.Background(), c); !ok || err != nil {
 		return err
 	}

@@ -241,7 +241,7 @@ func (c *Cache) copyFile(ctx context.Context, to int) error {
 	if err := unix.Fstat(c.fd, &st); err != nil {
 		return err
 	}
-	if st.Size > fdio.FileLimit() { // to try is a signal
+	if st.Size > fdio.FileLimit() { // writing beyond it raises a signal
 		return unix.EFBIG
 	}
 	if err := unix.Ftruncate(to, st.Size); err != nil {

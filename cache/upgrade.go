@@ -127,7 +127,7 @@ func (c *Cache) writeUpgraded(ctx context.Context, to int) (dropped int64, err e
 	h.flags &^= flagNameless
 	_, _ = rand.Read(h.uuid[:])      // never fails
 	h.boot, _ = procfile.BootID()    // zero if unknown
-	if h.base() > fdio.FileLimit() { // to try is a signal
+	if h.base() > fdio.FileLimit() { // writing beyond it raises a signal
 		return 0, unix.EFBIG
 	}
 	if err := unix.Ftruncate(to, h.base()); err != nil {
@@ -194,7 +194,7 @@ func (c *Cache) copyRecord(ctx context.Context, to int, e extent, at int64) (r r
 	if n < recordHead || !ok || !c.inFile(r.end()) {
 		return record{}, errBad
 	}
-	if at+recordHead+r.length > fdio.FileLimit() { // to try is a signal
+	if at+recordHead+r.length > fdio.FileLimit() { // writing beyond it raises a signal
 		return record{}, unix.EFBIG
 	}
 	b := chunks.Get().(*[1 << 20]byte)

@@ -43,10 +43,10 @@ type Encoder struct {
 type matcher func(e *Encoder, src []byte, at, end int) int
 
 const (
-	// saving is the part, as 1/saving, by which a matcher must do better than the quicker ones.
+	// saving: a matcher must save at least 1/saving more than the faster ones.
 	saving         = 500
 	savingOfPixels = 50
-	// noisy is the part, as 1/noisy, that data must shrink by for the slowest matcher to be tried.
+	// noisy: the slowest matcher is tried on data that shrink by at least 1/noisy.
 	noisy = 500
 )
 
@@ -71,7 +71,7 @@ func NewEncoder(o Options) *Encoder {
 // AppendZlib appends a zlib stream (RFC 1950) of src to dst and returns the result. The stream
 // depends on src and the options only. It has at most len(src)+len(src)/1000+64 bytes.
 func (e *Encoder) AppendZlib(dst, src []byte) []byte {
-	// Method 8, a window of 32 KiB, the fastest level, and what makes it a multiple of 31.
+	// Method 8, a window of 32 KiB, the fastest level, and the check bits: a multiple of 31.
 	w := bitWriter{out: append(dst, 0x78, 0x01), at: len(dst) + 2}
 	if len(src) == 0 {
 		w.grow(2)
@@ -117,7 +117,8 @@ func (e *Encoder) choose(src []byte, at, end int) matcher {
 		e.code.clear()
 		for _, p := range sample {
 			if i == 2 && e.pixelsLast {
-				// What repeats does so at great distances. A third of the speed must pay.
+				// Repetitions are far away here. This matcher has a third of the speed and must
+				// save more.
 				e.enterPixels(src, max(at, p[0]-window/2), p[0])
 				least = savingOfPixels
 			}

@@ -202,9 +202,9 @@ func nextWord(word uint32, l uint) uint32 {
 	return word&(top-1) | top
 }
 
-// join lets an entry stand for a literal and the literal or the length after it where both words
-// fit in the bits of the table. It goes from the end, because an entry uses earlier ones, which
-// must not be joined yet.
+// join merges the entry of a literal with that of the next literal or length if both words fit in
+// the bits of the table. It runs from the end, since it reads lower entries, which must still be
+// single.
 func join(table *[litSize]uint32) {
 	for i := uint32(1<<litBits - 1); i > 0; i-- {
 		e := table[i]

@@ -958,8 +958,8 @@ class Cache:
             if self._durability == 1 and self._batch[0]:
                 os.fdatasync(self._fd)
         if self._hidden:
-            # The last one removes the name. Each first gives up its own lock, so that of several
-            # that close at the same time one is the last.
+            # The last process to close removes the name. Each unlocks first, so exactly one of
+            # several gets the exclusive lock.
             lock(self._lock_fd, LOCK_HOLD, UNLOCKED)
             last = lock(self._lock_fd, LOCK_HOLD, EXCLUSIVE)
             if last and files.leads(self._hidden, self._lock_fd):

@@ -1,4 +1,4 @@
-"""What caches do when their process forks."""
+"""Hooks that run when a process with caches forks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sends functions to other processes, and recognizes a function that has changed."""
+"""How other processes find a function, and a digest that identifies it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run of "leat apply" as a child process, of which this module reads the events."""
+"""Runs "leat apply" as a child process and reads its events."""
 
 from __future__ import annotations
 

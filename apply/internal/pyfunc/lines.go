@@ -54,8 +54,8 @@ func (l *lines) keep(line string) {
 	}
 }
 
-// await waits until everything that a process has written before its end is passed on. It does not
-// wait for long, since another process may keep the pipe open.
+// await waits until all output of an ended process is passed on. It does not wait for long, since
+// another process may keep the pipe open.
 func (l *lines) await() {
 	_ = l.from.SetReadDeadline(time.Now().Add(time.Second))
 	<-l.done

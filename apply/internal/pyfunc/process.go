@@ -49,7 +49,7 @@ main(fd)
 // endGrace is how long a process may take to end after its connection has ended.
 const endGrace = 5 * time.Second
 
-// tailLines is how many of the last lines of a process its error has.
+// tailLines is the number of last output lines that an error includes.
 const tailLines = 20
 
 // process is a Python process that serves one connection.

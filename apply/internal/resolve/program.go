@@ -95,8 +95,7 @@ func compile(job *jobspec.Job, in *Inputs, grid raster.Grid, domain block.Window
 	return programs, keepUsed(programs, in), nil
 }
 
-// joint holds expressions of outputs that are compiled again, together, so that work that they
-// share is done once.
+// joint holds the expressions of outputs that are compiled again together, to do shared work once.
 type joint struct {
 	outs  []int // by expression: the index of the output
 	exprs []*expr.Expr
