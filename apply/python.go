@@ -20,8 +20,8 @@ import (
 )
 
 // Python names a function of one argument, a block, in Python (docs/guide/python-functions.md). It
-// runs in Python processes, one for each slot of a worker, which need NumPy. A resumed run must have
-// the same source and Params.
+// runs in Python processes, one for each slot of a worker, which need NumPy. A resumed run must
+// have the same source and Params.
 type Python struct {
 	// File is the path of a Python file, or Module the name of a module that is found in the
 	// working directory or where Python finds modules. Workers on other machines need the same

@@ -117,7 +117,7 @@ func (e *Encoder) choose(src []byte, at, end int) matcher {
 		e.code.clear()
 		for _, p := range sample {
 			if i == 2 && e.pixelsLast {
-				// Repetitions are far away here. This matcher has a third of the speed and must
+				// Repetitions have great distances here. This matcher has a third of the speed and must
 				// save more.
 				e.enterPixels(src, max(at, p[0]-window/2), p[0])
 				least = savingOfPixels
