@@ -1,17 +1,17 @@
 // Package deflate encodes the tiles of rasters as zlib streams. Its only types are [Encoder] and
 // [Options].
 //
-// It complements github.com/klauspost/compress/flate, which took more than half of a run's time:
-// pixels are mostly noise, in which a general matcher searches in vain. Here a sample decides which
-// of a few matchers a tile gets; the quickest finds runs of one byte only. Everything else is coded
-// by the frequency of its bytes.
+// It replaces github.com/klauspost/compress/flate for most tiles. That package took more than half
+// of a run's time: pixels are mostly noise, in which a general matcher searches in vain. Here a
+// sample of the tile selects one of a few matchers; the quickest finds only runs of one byte. All
+// other bytes are Huffman-coded literals.
 //
-// The bytes of a stream depend on the input and the options alone: not on the machine, the version
+// The bytes of a stream depend only on the input and the options: not on the machine, the version
 // of Go, or what the encoder encoded before. Resumed runs and the tests of whole files rely on
-// that; the tests of this package hold a table of hashes. All arithmetic is on integers, and bytes
-// are loaded in little-endian order.
+// that; this package's tests compare streams with recorded hashes. All arithmetic is on integers,
+// and bytes are loaded in little-endian order.
 //
-// The writer follows Fabian Giesen's and Eric Biggers' work on bit buffers: entries hold a word at
-// the top and its length at the bottom, so that a literal costs a load, a shift, an or and an
-// addition.
+// A word is a codeword of a Huffman code. The writer follows Fabian Giesen's and Eric Biggers' work
+// on bit buffers: an entry holds a word in its top bits and the word's length in its bottom bits,
+// so a literal costs a load, a shift, an OR and an addition.
 package deflate

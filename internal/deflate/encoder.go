@@ -7,28 +7,27 @@ import (
 	"leat/internal/adler"
 )
 
-// Sizes in bytes. A block is a whole number of pixels, and fits in one stored block. Smaller ones
-// gain nothing, larger ones make noise 0.1 % larger.
+// Sizes in bytes. A block is a multiple of 8 and fits in one stored block. Smaller blocks gain
+// nothing, and larger ones make noise 0.1 % larger.
 const (
 	blockSize   = 65528
-	segmentSize = 16 * blockSize // what shares a matcher
+	segmentSize = 16 * blockSize // of the blocks that share a matcher
 )
 
-// tableSize is the number of places that the matchers remember, 64 KiB.
+// tableSize is the number of places that the matchers remember, in 64 KiB.
 const tableSize = 1 << 15
 
-// Options describe the bytes to encode.
+// Options describes the bytes to encode.
 type Options struct {
 	Element   int // size of an element in bytes, 0 if unknown
 	Row       int // size of a row in bytes, 0 if unknown
 	Predictor int // TIFF's predictor that the bytes went through: 2, 3, or another number for none
 }
 
-// Encoder encodes. It holds 400 KiB of tables and tokens, so that encoding takes no other memory
-// than the stream's. An Encoder is for one goroutine at a time; it keeps nothing of a stream for
-// the next.
+// Encoder encodes streams. It holds 340 KiB of tables and tokens, so encoding allocates only the
+// stream. An Encoder is for one goroutine at a time. Its streams do not depend on one another.
 type Encoder struct {
-	matchers   []matcher // the quickest first
+	matchers   []matcher // from the quickest to the slowest
 	fiveLast   bool      // the last is fiveBytes
 	pixelsLast bool      // the last is pixels
 	row        int
@@ -39,18 +38,18 @@ type Encoder struct {
 }
 
 // matcher divides src[at:end] into literals and matches. It stores their tokens in e.tokens and
-// returns their number. Matches may begin before at, in what was encoded before.
+// returns how many elements it stored. Matches may refer to bytes before at.
 type matcher func(e *Encoder, src []byte, at, end int) int
 
 const (
-	// saving: a matcher must save at least 1/saving more than the faster ones.
+	// A slower matcher is chosen only if it makes the sample smaller by 1/saving.
 	saving         = 500
 	savingOfPixels = 50
-	// noisy: the slowest matcher is tried on data that shrink by at least 1/noisy.
+	// The slowest matcher is tried only if a quicker one makes the sample smaller by 1/noisy.
 	noisy = 500
 )
 
-// NewEncoder returns an encoder of data of one kind.
+// NewEncoder returns an encoder of data that o describes.
 func NewEncoder(o Options) *Encoder {
 	e := &Encoder{row: o.Row, tokens: make([]uint32, blockSize+16)}
 	if o.Row <= 0 || o.Row >= window {
@@ -71,11 +70,11 @@ func NewEncoder(o Options) *Encoder {
 // AppendZlib appends a zlib stream (RFC 1950) of src to dst and returns the result. The stream
 // depends on src and the options only. It has at most len(src)+len(src)/1000+64 bytes.
 func (e *Encoder) AppendZlib(dst, src []byte) []byte {
-	// Method 8, a window of 32 KiB, the fastest level, and the check bits: a multiple of 31.
+	// Deflate, a window of 32 KiB, the fastest level, and the check bits: a multiple of 31.
 	w := bitWriter{out: append(dst, 0x78, 0x01), at: len(dst) + 2}
 	if len(src) == 0 {
 		w.grow(2)
-		w.add(3, 10) // the last block, of fixed words, and the word for its end
+		w.add(3, 10) // the last block, with the fixed codes, and its end
 	}
 	clear(e.table[:])
 	for at := 0; at < len(src); at += segmentSize {
@@ -90,8 +89,8 @@ func (e *Encoder) AppendZlib(dst, src []byte) []byte {
 	return binary.BigEndian.AppendUint32(w.out[:w.at], adler.Checksum(src))
 }
 
-// choose returns the matcher for src[at:end], by the sizes that each gives to a sample of it: its
-// beginning, middle and end, since tiles at the edges of rasters are padded at theirs.
+// choose returns the matcher for src[at:end]: it compares the sizes to which each encodes a sample.
+// This is the beginning, middle and end, since tiles at the edges of rasters end with padding.
 func (e *Encoder) choose(src []byte, at, end int) matcher {
 	const pieces, shortest = 3, 8 << 10
 	var sample [pieces][2]int
@@ -111,14 +110,14 @@ func (e *Encoder) choose(src []byte, at, end int) matcher {
 	best, size := 0, 0
 	for i, m := range e.matchers {
 		if i == 2 && (size > raw-raw/noisy || e.fiveLast && best == 0) {
-			break // it would find nothing, and it is slower
+			break // the slowest matcher would find nothing
 		}
 		least := saving
 		e.code.clear()
 		for _, p := range sample {
 			if i == 2 && e.pixelsLast {
-				// Repetitions have great distances here. This matcher has a third of the speed and must
-				// save more.
+				// Pixels repeat at great distances, so the table needs what comes before the
+				// sample. This matcher takes three times as long and must save more.
 				e.enterPixels(src, max(at, p[0]-window/2), p[0])
 				least = savingOfPixels
 			}
@@ -131,7 +130,7 @@ func (e *Encoder) choose(src []byte, at, end int) matcher {
 	return e.matchers[best]
 }
 
-// block writes a block of the first n tokens, or of src[at:end] as it is if that is shorter.
+// block writes the first n tokens as a block, or a stored block of src[at:end] if that is shorter.
 func (e *Encoder) block(w *bitWriter, src []byte, at, end, n int, last bool) {
 	e.code.clear()
 	e.code.count(e.tokens[:n], src)
@@ -148,16 +147,16 @@ func (e *Encoder) block(w *bitWriter, src []byte, at, end, n int, last bool) {
 	w.word(e.code.words[endOfBlock])
 }
 
-// grow provides memory for n bytes and for what the last flush writes after them.
+// grow provides memory for n bytes and for what the last flush writes beyond them.
 func (w *bitWriter) grow(n int) {
 	w.out = slices.Grow(w.out[:w.at], n+16)
 	w.out = w.out[:cap(w.out)]
 }
 
-// storedHead is the number of bytes before those of a stored block, without the first bits.
+// storedHead is the size of a stored block's two lengths.
 const storedHead = 4
 
-// stored writes a block as it is.
+// stored writes p as a stored block.
 func (w *bitWriter) stored(p []byte, last bool) {
 	head := uint64(0)
 	if last {

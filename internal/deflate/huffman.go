@@ -2,8 +2,8 @@ package deflate
 
 import "math/bits"
 
-// Sizes of the alphabets, and the longest words that are used. Deflate allows 15 bits; with 13 four
-// literals fit in one flush of the writer, which costs less than 0.1 % of the size.
+// Sizes of the alphabets, and the lengths of the longest words. Deflate allows 15 bits. With 13,
+// four literals fit in one flush of the writer; this makes streams less than 0.1 % larger.
 const (
 	litSymbols  = 286
 	distSymbols = 30
@@ -24,8 +24,8 @@ type huffman struct {
 }
 
 // lengths sets lens to the lengths of the words of the symbols with these counts, at most limit
-// bits. The counts must be below 1<<22. Fewer than two symbols get two words of one bit, since some
-// decoders refuse an incomplete code.
+// bits. The counts must be below 1<<22. Fewer than two symbols get a code of two words of one bit,
+// since some decoders refuse an incomplete code.
 func (h *huffman) lengths(lens []uint8, counts []uint32, limit int) {
 	clear(lens)
 	n, all := 0, uint32(0)
@@ -67,7 +67,7 @@ func (h *huffman) lengths(lens []uint8, counts []uint32, limit int) {
 	}
 }
 
-// sort sorts the first n keys by count and symbol. all has the bits of all counts.
+// sort sorts the first n keys by count and symbol. all is the OR of all counts.
 func (h *huffman) sort(n int, all uint32) []uint32 {
 	from, to := h.keys[:n], h.spare[:n]
 	for shift := 9; all != 0; shift, all = shift+8, all>>8 {
@@ -90,8 +90,8 @@ func (h *huffman) sort(n int, all uint32) []uint32 {
 	return from
 }
 
-// join builds the tree over the sorted keys: each node is the parent of the two lightest that have
-// none. Leaves are 0 to n-1, nodes n to 2n-2 in ascending weight.
+// join builds the tree over the sorted keys: each node is the parent of the two lightest without a
+// parent. Leaves are 0 to n-1; nodes are n to 2n-2, in order of weight.
 func (h *huffman) join(keys []uint32) {
 	n := len(keys)
 	for i, k := range keys {
@@ -115,8 +115,8 @@ func (h *huffman) join(keys []uint32) {
 	}
 }
 
-// repair makes a complete code of the numbers of words by length, of which the longest may be too
-// many because longer ones were cut.
+// repair makes the code with these numbers of words, by length, complete. There may be too many of
+// the longest, since longer ones were cut.
 func repair(number []int) {
 	limit := len(number) - 1
 	free := 1 << limit

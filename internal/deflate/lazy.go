@@ -2,15 +2,15 @@ package deflate
 
 import "math/bits"
 
-// enough is the length of a match after which no longer one is sought.
+// enough is the length of a match that ends the search for a longer one.
 const enough = 12
 
-// wordBits is the size of each of two tables: of the last places of four bytes, and of seven.
+// wordBits is the number of index bits of two tables: the last places of four bytes and of seven.
 const wordBits = 14
 
-// rows finds matches of at least four bytes, the longest of three candidates: one row back, and the
-// last places with the same four and the same seven bytes. It looks one byte ahead for a longer
-// one.
+// rows finds matches of at least four bytes. It takes the longest of three candidates: one row
+// back, and the last places with the same four and the same seven bytes. If the match at the next
+// byte is longer, that one wins.
 func (e *Encoder) rows(src []byte, at, end int) int {
 	tokens, table, row := e.tokens, &e.table, e.row
 	stop := end - matchGuard
@@ -51,8 +51,8 @@ func fourHash(v uint64) uint64 { return uint64(uint32(v) * 2654435761 >> (32 - w
 
 func sevenHash(v uint64) uint64 { return v<<8*hashPrime>>(64-wordBits) + 1<<wordBits }
 
-// longestInRows returns the longest match of the candidates of rows, if it is longer than least;
-// else 0. It enters i.
+// longestInRows returns the longest match of the candidates of rows, or 0 if none is longer than
+// least. It enters i in the tables.
 func longestInRows(table *[tableSize]uint16, src []byte, i, end, least, row int) (length, dist int) {
 	v := load(src, i)
 	h, g := fourHash(v)%tableSize, sevenHash(v)%tableSize
@@ -82,8 +82,8 @@ func longestInRows(table *[tableSize]uint16, src []byte, i, end, least, row int)
 	return length, dist
 }
 
-// matchLength returns the length of the match at i and distance d, at most to end, if x has the
-// differences of the first eight bytes.
+// matchLength returns the length of the match at i and distance d, which ends at end at the latest.
+// x is the XOR of its first eight bytes.
 func matchLength(x uint64, src []byte, i, d, end int) int {
 	if x != 0 {
 		return bits.TrailingZeros64(x) >> 3

@@ -1,14 +1,14 @@
 package deflate
 
 const (
-	patience   = 32 // bytes without a match until a matcher skips some, half of it for pixels
+	patience   = 32 // bytes without a match before a matcher skips; half of it for pixels
 	maxSkip    = 16 // bytes
 	matchGuard = 12 // bytes at the end of a block in which no match begins
 	hashBits   = 14
 	hashPrime  = 0x9e3779b185ebca87
 )
 
-// sixBytes finds runs, and matches of at least six bytes: these nearly always save something.
+// sixBytes finds runs, and matches of at least six bytes, which nearly always save something.
 func (e *Encoder) sixBytes(src []byte, at, end int) int { return e.matches(src, at, end, 6) }
 
 // fiveBytes finds runs, and matches of at least five bytes.
@@ -53,7 +53,7 @@ func (e *Encoder) matches(src []byte, at, end, least int) int {
 			continue
 		}
 
-		// What repeats nothing is noise: look at fewer places.
+		// Bytes without matches are noise: look at fewer places.
 		for from := i; ; i += min(4+(i-from)>>6, maxSkip) &^ 1 {
 			if i >= end-matchGuard {
 				i = min(i, end)
@@ -102,8 +102,8 @@ func (e *Encoder) matches(src []byte, at, end, least int) int {
 	return appendLiterals(tokens, n, src, min(i, end), end)
 }
 
-// pixels finds matches of at least four bytes that begin with a pixel of two bytes: values of 16
-// bits repeat in pairs, though seldom in longer sequences.
+// pixels finds matches of at least four bytes that begin with a pixel of two bytes: pairs of 16-bit
+// values repeat, longer sequences seldom do.
 func (e *Encoder) pixels(src []byte, at, end int) int {
 	tokens, table := e.tokens, (*[1 << hashBits]uint16)(e.table[:])
 	n, i, missed := 0, at, 0
@@ -160,7 +160,7 @@ func (e *Encoder) pixels(src []byte, at, end int) int {
 	return appendLiterals(tokens, n, src, min(i, end), end)
 }
 
-// enterPixels enters the pixels of src[at:end] in the table of pixels.
+// enterPixels enters the places of the pixels of src[at:end] in the table.
 func (e *Encoder) enterPixels(src []byte, at, end int) {
 	for i := at; i+8 <= end; i += 2 {
 		e.table[pixelHash(load(src, i))] = uint16(i)

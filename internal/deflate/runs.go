@@ -2,8 +2,8 @@ package deflate
 
 import "math/bits"
 
-// runs finds repetitions of one byte only. That is all that noise after predictor 3 has: matches of
-// other distances are so rare there that the words for distances cost more than they save.
+// runs finds only repetitions of one byte. Noise after predictor 3 has no others: matches at other
+// distances are so rare there that the words for distances cost more than they save.
 func (e *Encoder) runs(src []byte, at, end int) int {
 	tokens := e.tokens
 	n, done := 0, at // done: all before it has tokens

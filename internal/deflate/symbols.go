@@ -28,8 +28,8 @@ const (
 	window   = 32768
 )
 
-// lengthSymbols are the symbols of the lengths less minMatch, less 257, and lengthExtras the
-// numbers of their extra bits and, from bit 8, their values.
+// lengthSymbols has the symbols, less 257, of the lengths less minMatch. lengthExtras has the
+// number of their extra bits and, from bit 8, the value of these.
 var lengthSymbols, lengthExtras = makeLengths()
 
 func makeLengths() (symbols [256]uint8, extras [256]uint16) {
@@ -47,8 +47,8 @@ func makeLengths() (symbols [256]uint8, extras [256]uint16) {
 	return symbols, extras
 }
 
-// lengthExtraBits and distExtraBits return the number of extra bits after a symbol, the length's
-// less 257.
+// lengthExtraBits and distExtraBits return the number of extra bits after a symbol; symbols of
+// lengths are less 257.
 func lengthExtraBits(s int) int {
 	if s == 28 {
 		return 0
@@ -77,8 +77,8 @@ func load(p []byte, i int) uint64 { return binary.LittleEndian.Uint64(p[i : i+8 
 
 func store(p []byte, i int, v uint64) { binary.LittleEndian.PutUint64(p[i:i+8:i+8], v) }
 
-// matchEnd returns the end of the bytes from i on that equal those from i-d on, at most end. The
-// bytes before i are known to be equal.
+// matchEnd returns where the bytes from i on cease to equal those from i-d on, or end if they don't
+// before it. The bytes of the match before i are known to be equal.
 func matchEnd(src []byte, i, d, end int) int {
 	for i+8 <= end {
 		if x := load(src, i) ^ load(src, i-d); x != 0 {

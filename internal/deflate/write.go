@@ -68,7 +68,8 @@ func (c *code) count(tokens []uint32, src []byte) {
 	}
 }
 
-// build makes the words for the counts and returns the number of bits of the block.
+// build computes the lengths of the words for the counts. It returns the number of bits of the
+// block.
 func (c *code) build() int {
 	c.huffman.lengths(c.lens[:litSymbols], c.lits[:], litLimit)
 	c.hlit = litSymbols
@@ -182,9 +183,8 @@ func (c *code) entries() {
 	c.second[none] = 0
 }
 
-// bitWriter writes bits into memory that its caller has found to be enough, with seven bytes more
-// than the bits need. The last n&63 bits of acc, its highest, are still to be written; between
-// calls these are fewer than 8.
+// bitWriter writes bits. Its caller provides the memory: seven bytes more than the bits need. The
+// highest n bits of acc are still to be written; between calls n is below 8.
 type bitWriter struct {
 	out []byte
 	at  int
@@ -237,8 +237,8 @@ func (w *bitWriter) header(c *code, last bool) {
 	}
 }
 
-// tokens writes tokens of src. A word of 13 bits, the two of a match with their extra bits (18 and
-// 12+13) and what is left of a byte are at most 50 bits.
+// tokens writes tokens of src. The two words of a match with their extra bits (13+5 and 12+13), and
+// what is left of a byte, are at most 50 bits.
 func (w *bitWriter) tokens(c *code, tokens []uint32, src []byte) {
 	out, at, acc, n := w.out, w.at, w.acc, w.n
 	first, second := &c.first, &c.second
@@ -266,7 +266,7 @@ func (w *bitWriter) tokens(c *code, tokens []uint32, src []byte) {
 }
 
 // literals writes literals: four words, of at most 13 bits, per flush. The lowest bits of an entry,
-// its length, fall into acc with the word, but below the 59 bits that are ever used.
+// its length, get into acc with the word, but below the 59 bits that are used at most.
 func literals(out []byte, at int, acc, n uint64, first *[512]uint64, p []byte) (int, uint64, uint64) {
 	for ; len(p) >= 8; p = p[8:] {
 		v := binary.LittleEndian.Uint64(p)

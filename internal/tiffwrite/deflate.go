@@ -10,7 +10,7 @@ import (
 	"leat/internal/deflate"
 )
 
-// tileDeflater writes zlib streams, which TIFF calls deflate, by level 1.
+// tileDeflater writes zlib streams, which TIFF calls deflate, at level 1.
 type tileDeflater struct{ enc *deflate.Encoder }
 
 func newTileDeflater(s TileShape, predictor int) tileDeflater {
@@ -22,18 +22,18 @@ func (d tileDeflater) appendTile(dst, src []byte, _ int) ([]byte, error) {
 	return d.enc.AppendZlib(dst, src), nil
 }
 
-// deflater writes zlib streams by levels 2 to 9, those of klauspost/compress.
+// deflater writes zlib streams at levels 2 to 9, which are those of klauspost/compress.
 //
-// Its fast levels, up to 6, store data without repetitions uncompressed, although
-// noisy pixels shrink to three quarters if they are coded by the frequency of their bytes.
-// Therefore a tile is divided into chunks, and a chunk that did not shrink well is also coded by
-// frequency alone, which is fast; the shorter result is used. For 16-bit scenes this gives the size
-// of zlib's level 6 at several times its speed.
+// Its fast levels, up to 6, store data without repetitions uncompressed, although noisy pixels
+// shrink to three quarters if they are Huffman-coded. Therefore a tile is divided into chunks, and
+// a chunk that did not shrink well is also Huffman-coded without matches, which is fast; the
+// shorter result is used. For 16-bit scenes this gives the size of zlib's level 6 at several times
+// its speed.
 type deflater struct {
 	out    appender
 	level  int
 	window *flate.Writer // with a window
-	bytes  *flate.Writer // without a window, coded by frequency alone
+	bytes  *flate.Writer // Huffman codes without matches
 	seen   int64         // bytes that window has seen
 	header [2]byte
 }
@@ -41,8 +41,8 @@ type deflater struct {
 const (
 	// deflateChunk is the compressor's block size, rounded down to a multiple of 4.
 	deflateChunk = 65532
-	// A chunk that keeps 3/4 of its size is also coded by frequency. Floats after predictor 3
-	// shrink more, and coding them twice never pays.
+	// A chunk that keeps 3/4 of its size is also Huffman-coded without matches. Floats after
+	// predictor 3 shrink more, and coding them twice never pays.
 	triedNumerator, triedDenominator = 3, 4
 	// quickLevels is the highest level that stores noise uncompressed.
 	quickLevels = 6
