@@ -157,7 +157,8 @@ class Cache:
     __slots__ = ("_fast", "_n", "_header", "_page", "_path", "_hidden", "_read_only", "_verify",
                  "_durability", "_lock_fd", "_fd", "_shared", "_index", "_size", "_misses",
                  "_pages", "_mutex", "_fills", "_fills_mutex", "_uncounted", "_batch",
-                 "_no_space_until", "_data_limit", "_warned", "_warnings", "_closed", "_broken", "__weakref__")
+                 "_no_space_until", "_data_limit", "_warned", "_warnings", "_closed", "_broken",
+                 "__weakref__")
 
     # Read at every get: the table of what is known, the file as words and as bytes, a view of it,
     # and its slots as words.
