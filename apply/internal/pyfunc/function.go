@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 
@@ -47,8 +48,15 @@ func (s *Spec) Label() string {
 	return "function of the caller"
 }
 
-// Source identifies the source, for resuming.
-func (s *Spec) Source() string { return "sha256:" + s.SHA256 }
+// Source identifies the function and its source, for resuming. The directory of a file does not
+// matter.
+func (s *Spec) Source() string {
+	named := Spec{Module: s.Module, Name: s.Name}
+	if s.File != "" {
+		named.File = filepath.Base(s.File)
+	}
+	return named.Label() + " sha256:" + s.SHA256
+}
 
 // Compared returns the part of the spec that a resumed run must have in common with the first one,
 // besides the source.
@@ -284,12 +292,17 @@ func (s *slot) compute(ctx context.Context, b *exec.Block) (err error) {
 	}
 	for i, o := range a.Outputs {
 		if o == nil {
-			continue // exec reports it
+			continue
 		}
-		out, err := s.memory.array(o)
-		if err != nil {
+		if err := s.memory.prepare(o); err != nil {
 			return fmt.Errorf("output %q: %w", s.job.Outputs[i].Name, err)
 		}
+	}
+	for i, o := range a.Outputs {
+		if o == nil {
+			continue // exec reports it
+		}
+		out := s.memory.array(o)
 		rows, columns := out.Shape[1], out.Shape[2]
 		if w := b.Window; (rows != b.Rows() || columns != b.Columns()) && (rows != w.Height || columns != w.Width) {
 			return fmt.Errorf("output %q has %d rows and %d columns, expected %d and %d", s.job.Outputs[i].Name, rows, columns,

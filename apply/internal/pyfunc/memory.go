@@ -20,25 +20,32 @@ type outputMemory struct {
 	max    int64
 }
 
-// array returns an array in the memory. It is valid until the next block.
-func (m *outputMemory) array(a *outputArray) (*ndarray.Array, error) {
+// prepare maps the memory up to the end of an array. It invalidates the arrays of earlier blocks.
+func (m *outputMemory) prepare(a *outputArray) error {
 	t, err := ndarray.ParseDType(a.Type)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	size, ok := ndarray.ByteSize(t, a.Bands, a.Rows, a.Columns)
 	end := a.Offset + int64(size)
 	if !ok || a.Bands < 1 || a.Rows < 1 || a.Columns < 1 || a.Offset < 0 || a.Offset%outputAlign != 0 ||
 		end < a.Offset || end > m.max {
-		return nil, fmt.Errorf("an array of %s with the shape (%d, %d, %d) at byte %d", a.Type, a.Bands, a.Rows, a.Columns,
+		return fmt.Errorf("an array of %s with the shape (%d, %d, %d) at byte %d", a.Type, a.Bands, a.Rows, a.Columns,
 			a.Offset)
 	}
 	if end > int64(len(m.mapped)) {
-		if err := m.grow(end); err != nil {
-			return nil, err
-		}
+		return m.grow(end)
 	}
-	return ndarray.FromBytes(t, m.mapped[a.Offset:end:end], a.Bands, a.Rows, a.Columns), nil
+	return nil
+}
+
+// array returns a prepared array. All arrays of a block are prepared before the first is used,
+// since prepare may unmap what an array is in.
+func (m *outputMemory) array(a *outputArray) *ndarray.Array {
+	t, _ := ndarray.ParseDType(a.Type)
+	size, _ := ndarray.ByteSize(t, a.Bands, a.Rows, a.Columns)
+	end := a.Offset + int64(size)
+	return ndarray.FromBytes(t, m.mapped[a.Offset:end:end], a.Bands, a.Rows, a.Columns)
 }
 
 // grow maps the file anew, which has at least size bytes and never gets smaller.
