@@ -1,4 +1,4 @@
-"""leat for Python: caches that processes share.
+"""leat for Python: functions over rasters, and caches that processes share.
 
 Names load their modules on first use, so that "import leat" is quick and does not import NumPy.
 

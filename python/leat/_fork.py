@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Forks(Protocol):
-    """Forks is what is told of a fork."""
+    """Forks is an object whose methods run around each fork."""
 
     def _before_fork(self) -> None: ...
 
