@@ -160,6 +160,7 @@ class Functions(SceneCase):
         self.apply(lambda b: (where.add(threading.get_ident()), b.set("out", b.red)), workers=0)
         self.assertEqual(where, {threading.get_ident()})
 
+    @slow("starts a process for each core")
     def test_default_workers(self) -> None:
         where = set()
 
@@ -268,6 +269,7 @@ class Functions(SceneCase):
                     self.apply(function, workers=2)
 
     @needs("cloudpickle")
+    @slow("starts processes")
     def test_closures_travel_by_cloudpickle(self) -> None:
         offset = 11
 
@@ -306,6 +308,7 @@ class Failures(SceneCase):
         self.assertFalse(os.path.exists(self.path("x.tif")))
         return caught.exception
 
+    @slow("starts processes")
     def test_exceptions(self) -> None:
         for workers in (0, "threads", 2):
             with self.subTest(workers=workers):
