@@ -165,7 +165,7 @@ func (j *Job) describePython(f jobspec.Function) jobspec.Function {
 			return f
 		}
 		f.Name, f.Params, f.ParamsCodec = pythonFunction, spec, pyfunc.Codec()
-		f.Source, f.DescribedParams = spec.Label()+" "+spec.Source(), spec.Compared()
+		f.Source, f.DescribedParams = spec.Source(), spec.Compared()
 	case j.Python != nil:
 		f.Defined = true
 	}

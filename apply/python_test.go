@@ -116,8 +116,26 @@ def pool(b):
     with concurrent.futures.ThreadPoolExecutor(4) as threads:
         rows = list(threads.map(lambda row: row * np.uint16(2), b.red[0]))
     b.out = np.array(rows)
+    if b.number == 0:  # a child outlives the thread that forked it
+        read, write = os.pipe()
+        children = []
+        def fork():
+            children.append(os.fork())
+            if children[0] == 0:
+                os.read(read, 1)
+                os._exit(0)
+        thread = threading.Thread(target=fork)
+        thread.start()
+        thread.join()
+        time.sleep(0.1)
+        os.write(write, b"x")
+        assert os.waitpid(children[0], 0)[1] == 0
     if os.fork() == 0:  # a child that goes on, which the run does not wait for
         time.sleep(1000)
+
+def twice(b):
+    for name in ["out"] + ["more"] * (1 if b.number == 0 else 3):
+        b[name] = b.red
 
 def sometimes(b):
     if b.number == 3 and os.path.exists(b.params["fail"]):
@@ -490,10 +508,38 @@ func TestPythonRunResumed(t *testing.T) {
 	if err := os.Remove(fail); err != nil {
 		t.Fatal(err)
 	}
+	moved := *job.Python // the same file in another directory
+	moved.File = filepath.Join(t.TempDir(), filepath.Base(job.Python.File))
+	if err := os.WriteFile(moved.File, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	job.Python = &moved
 	if res := mustRun(t, job); res.Resumed != 3 {
 		t.Errorf("%d blocks were resumed", res.Resumed)
 	}
 	samePixels(t, "resumed", 256, pixels[uint16](t, job.Outputs["out"].Path), pixels[uint16](t, job.Inputs["red"].Files[0]))
+}
+
+func TestPythonOutputsInGrownMemory(t *testing.T) {
+	job := pythonJob(t, "twice")
+	job.Outputs["more"] = Output{Path: filepath.Join(t.TempDir(), "more.tif"), TileSize: 64}
+	mustRun(t, job)
+	red := pixels[uint16](t, job.Inputs["red"].Files[0])
+	for _, o := range job.Outputs {
+		samePixels(t, o.Path, 256, pixels[uint16](t, o.Path), red)
+	}
+}
+
+func TestPythonModulesOfWorkingDirectory(t *testing.T) {
+	job := pythonJob(t, "prints")
+	dir := t.TempDir()
+	for _, name := range []string{"json.py", "struct.py", "socket.py"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("raise RuntimeError\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	mustRun(t, job)
 }
 
 func TestPythonModule(t *testing.T) {

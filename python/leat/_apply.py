@@ -5,12 +5,16 @@ from __future__ import annotations
 import array
 import contextlib
 import importlib
+import operator
 import os
+import pathlib
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import types
 import warnings as python_warnings
 from typing import Any, Callable, Iterator, Mapping, Optional, Union
@@ -122,7 +126,7 @@ class _Apply:
         self.outputs = _job.Outputs({} if outputs is None else outputs, profile)
         self.fields = _job.option_fields(options)
         self.fields.update(_job.option_fields({"reference": reference, "resample": resample}))
-        _job.merge_options(self.fields, self.outputs.options)
+        _job.merge_options(self.fields, self.outputs.options, self.outputs.own)
         self.fields["input"] = _job.inputs_field(inputs)
         self.fields["output"] = self.outputs.paths
         if self.resume:
@@ -131,7 +135,7 @@ class _Apply:
             self._add_expressions(overlap)
         elif callable(function):
             if overlap:
-                self.fields["overlap"] = int(overlap)
+                self.fields["overlap"] = _whole(overlap, "overlap")
         else:
             raise TypeError(f"function: got {type(function).__name__}, want a function, an "
                             "expression, or a dict of expressions by output")
@@ -153,8 +157,12 @@ class _Apply:
             progress: Union[bool, Callable[[int, int], None]],
             merge: Optional[Callable[[Any, Any], Any]], warned: list[str]) -> Any:
         """Run the job and return the result, or with plan=True the plan."""
-        if self.outputs.grids and not self.fields.get("plan"):
-            self.outputs.check_grids(self._start({**self.fields, "plan": True}, (), (), None))
+        if workers is not None and not isinstance(workers, str):
+            workers = _whole(workers, "workers")
+        if merge is not None and not callable(merge):
+            raise TypeError(f"merge: got {type(merge).__name__}, want a function of two values")
+        if merge is not None and "expression" in self.fields:
+            raise JobError("merge: an expression emits no values; leave it out")
         with contextlib.ExitStack() as stack:
             fields = dict(self.fields)
             extra: list[str] = []
@@ -169,8 +177,11 @@ class _Apply:
                     fields["workers" if on is not None else "jobs"] = workers
             else:
                 local = self._add_function(stack, fields, extra, workers, on)
-            return self._start(fields, extra, () if local is None else local.descriptors(), local,
-                               progress, merge, warned)
+            descriptors = () if local is None else local.descriptors()
+            if self.outputs.grids and not fields.get("plan"):
+                self.outputs.check_grids(
+                    self._start({**fields, "plan": True}, extra, descriptors, None))
+            return self._start(fields, extra, descriptors, local, progress, merge, warned)
 
     def _add_function(self, stack: contextlib.ExitStack, fields: dict[str, Any], extra: list[str],
                       workers: Union[int, str, None], on: Optional[str]) -> Optional["_Local"]:
@@ -197,7 +208,7 @@ class _Apply:
         if workers is not None:
             if isinstance(workers, str) or workers < 1:
                 raise JobError(f"workers {workers!r}: want 0, 'threads' or a number above 0")
-            fields["workers" if on is not None else "jobs"] = int(workers)
+            fields["workers" if on is not None else "jobs"] = workers
         if name is None:
             name = stack.enter_context(self._file(on)) + ":function"
         fields["python"] = name
@@ -225,20 +236,30 @@ class _Apply:
                 raise JobError("function: workers on other machines can't read it: want a function "
                                "of a module, or an output in a directory that they share")
             directory = os.path.dirname(os.path.abspath(paths[0]))
-        fd, path = tempfile.mkstemp(".py", ".leat-function-", directory)
+        # The file has the same name each time, so that a later run can resume.
+        made = tempfile.mkdtemp(prefix=".leat-function-", dir=directory)
         try:
-            with os.fdopen(fd, "w") as file:
-                file.write(text)
+            path = os.path.join(made, "sent.py")
+            pathlib.Path(path).write_text(text)
             yield path
         finally:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
+            shutil.rmtree(made, ignore_errors=True)
 
     def _start(self, fields: dict[str, Any], extra: Any, descriptors: Any,
                local: Optional["_Local"], progress: Any = False, merge: Any = None,
                warned: Optional[list[str]] = None) -> Any:
         return _Events(progress, merge, warned if warned is not None else []).run(
             fields, extra, descriptors, local)
+
+
+def _whole(value: Any, what: str) -> int:
+    """Return a whole number of any type."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{what}: got {value!r}, want a whole number") from None
 
 
 def _json_text(params: Any) -> str:
@@ -264,7 +285,8 @@ class _Events:
 
     def run(self, fields: dict[str, Any], extra: Any, descriptors: Any,
             local: Optional["_Local"]) -> Any:
-        run = _run.Run(fields, extra, descriptors)
+        path = _identity.search_path() if "python" in fields else ()
+        run = _run.Run(fields, extra, descriptors, path)
         try:
             if local is not None:
                 local.serve(run)
@@ -347,6 +369,7 @@ class _Local:
         self.threads: Optional[list[threading.Thread]] = [] if threads else None
         self.control, self.theirs = socket.socketpair()
         self.connections: list[socket.socket] = []
+        self.servers: list[Any] = []
         self.failures: dict[Optional[int], BaseException] = {}
         self.ended = False
 
@@ -377,6 +400,7 @@ class _Local:
         from ._served import Served
         server = Served(connection, self.function, self.params, self.state, self.failures)
         self.connections.append(connection)
+        self.servers.append(server)
         if self.threads is not None:
             thread = threading.Thread(target=server.serve, name="leat.apply", daemon=True)
             self.threads.append(thread)
@@ -395,17 +419,21 @@ class _Local:
         for connection in [self.control, *self.connections]:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
+        deadline = time.monotonic() + _THREAD_SECONDS
         for thread in self.threads or ():
-            thread.join(_THREAD_SECONDS)
+            thread.join(max(0, deadline - time.monotonic()))
 
     def close(self) -> None:
-        """Close the sockets."""
+        """Close the sockets, and the memory of blocks; threads close theirs when they end."""
         for connection in [self.control, self.theirs, *self.connections]:
             connection.close()
+        if self.threads is None:
+            for server in self.servers:
+                server.end()
 
 
 _LOADING = "LEAT_LOADING_FUNCTION"
 """The variable that a worker sets while it loads a function."""
 
 _THREAD_SECONDS = 2.0
-"""How long the end of a run waits for a function in a thread."""
+"""How long the end of a run waits for functions in threads."""

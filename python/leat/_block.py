@@ -3,6 +3,7 @@
 
 import collections
 import math
+import operator
 
 import numpy as np
 
@@ -155,8 +156,12 @@ class Block:
     def coordinates(self):
         """Return the map coordinates of the pixels' centres: x of each column and y of each row,
         float64.
+
+        In a rotated grid, these do not exist: that is a ValueError.
         """
         t = self.transform
+        if t[2] or t[4]:
+            raise ValueError("the grid is rotated: the columns and rows have no x and y")
         columns, rows = np.arange(self.columns) + 0.5, np.arange(self.rows) + 0.5
         return t[0] + columns * t[1] + 0.5 * t[2], t[3] + 0.5 * t[4] + rows * t[5]
 
@@ -174,7 +179,8 @@ class Block:
             self._valid[i] = [f.valid(a, m)
                               for f, a, m in zip(self._run.inputs[i].files, self._arrays[i],
                                                  self._masks[i])]
-        return list(self._valid[i]) if self._run.inputs[i].list else self._valid[i][0]
+        valid = [v.copy() for v in self._valid[i]]  # the caller may write to them
+        return valid if self._run.inputs[i].list else valid[0]
 
     def masked(self, name):
         """Return an input as a masked array, in which invalid pixels are masked; a list of them if
@@ -204,11 +210,13 @@ class Block:
         """Return an input as an xarray.DataArray (band, y, x) with coordinates; a list of them if
         it is a list.
 
-        It is a view of the same memory. ``attrs`` has nodata, if the input has it, and crs.
+        It is a view of the same memory. ``attrs`` has nodata, if the input has it, and crs. x and y
+        have no coordinates if the grid is rotated or has no transform.
         """
         import xarray
         i = self._run.inputs[self._input(name)]
-        x, y = self.coordinates()
+        t = self._run.transform
+        axes = dict(zip("xy", self.coordinates())) if t and not t[2] and not t[4] else {}
         arrays = []
         for f, a in zip(i.files, self._arrays[self._input(name)]):
             attrs = {"crs": self.crs}
@@ -216,8 +224,7 @@ class Block:
                 attrs["nodata"] = f.nodata[0]
             arrays.append(
                 xarray.DataArray(a, dims=("band", "y", "x"),
-                                 coords={"band": f.bands, "y": y, "x": x},
-                                           name=name, attrs=attrs))
+                                 coords={"band": f.bands, **axes}, name=name, attrs=attrs))
         return arrays if i.list else arrays[0]
 
     # What belongs to the run.
@@ -259,7 +266,9 @@ class Block:
                 ", ".join(TYPES)))
         if o.type and t.name != o.type:
             raise TypeError("output %r is %s, not %s" % (name, o.type, t.name))
-        bands = bands or o.bands or 1
+        bands = (o.bands or 1) if bands is None else operator.index(bands)
+        if bands < 1:
+            raise ValueError("output %r: %d bands, expected at least one" % (name, bands))
         if o.bands and bands != o.bands:
             raise ValueError("output %r has %s, not %d" % (name, plural(o.bands, "band"), bands))
         array = self._run.memory.allocate(t, (bands, self.rows, self.columns))
@@ -285,7 +294,7 @@ class Block:
         if kept is not None and value is kept:
             return
         if not isinstance(value, np.ndarray):
-            value = np.asanyarray(getattr(value, "values", value))
+            value = np.asanyarray(value)
         if value.dtype.kind not in "biufc" or value.dtype.name not in TYPES + ("bool",):
             raise TypeError("output %r: pixels of type %s, expected one of %s" %
                             (name, value.dtype, ", ".join(TYPES)))

@@ -19,6 +19,7 @@ PROTOCOL = 1
 MAX_MESSAGE = 64 << 20
 ALIGN = 64
 LOADING = "LEAT_LOADING_FUNCTION"  # set while a function is loaded: leat.apply refuses to run then
+SEARCH_PATH = "LEAT_FUNCTION_PATH"  # where the program that called leat.apply finds modules
 
 
 class Failure(Exception):
@@ -244,7 +245,7 @@ class Server:
             if interrupt is not None:
                 raise interrupt
             return answer["type"] != "closed"
-        except (BrokenPipeError, EOFError):
+        except (ConnectionError, EOFError):
             return False
 
     def end(self) -> None:
@@ -398,8 +399,11 @@ def _error_of(e):
 def load(wanted):
     """Return the function that leat names, and the file and sum of its source."""
     directory = wanted.get("directory", "")
-    if directory and directory not in sys.path:
-        sys.path.insert(0, directory)
+    first = [directory] if directory else []
+    caller = os.environ.pop(SEARCH_PATH, None)
+    if caller is not None:
+        first = (first if wanted.get("file") else []) + caller.split(os.pathsep)
+    sys.path[:] = first + [p for p in sys.path if p not in first]
     if wanted.get("file"):
         path, name = wanted["file"], os.path.splitext(os.path.basename(wanted["file"]))[0]
         if name in sys.modules:
@@ -410,7 +414,7 @@ def load(wanted):
         spec = importlib.util.find_spec(name)
         if spec is None:
             raise Failure("ModuleNotFoundError", "there is no module %s in %s or %s" % (
-                name, directory, sys.executable))
+                name, ", ".join(first), sys.executable))
         path = spec.origin
         if not path or not os.path.isfile(path):
             raise Failure("ImportError", "the module %s has no file of its own" % name)
@@ -476,13 +480,16 @@ def main(descriptor):
     if sys.platform == "linux":
         import ctypes
         import signal
+        import _thread
         prctl = ctypes.CDLL(None).prctl
+        main_thread = _thread.get_ident()
 
         def die_with_parent():
-            prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG, which fork clears
+            # PR_SET_PDEATHSIG, which fork clears. It is about the thread that forked, and others
+            # than the main one may end before the process.
+            if _thread.get_ident() == main_thread:
+                prctl(1, signal.SIGKILL, 0, 0, 0)
         os.register_at_fork(after_in_child=die_with_parent)
-    if sys.path and sys.path[0] == "":
-        del sys.path[0]
     if os.getppid() != parent:
         os._exit(1)
     serve(socket.socket(fileno=descriptor))

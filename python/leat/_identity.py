@@ -10,6 +10,7 @@ import inspect
 import os
 import pickle
 import sys
+import sysconfig
 import types
 from typing import Any, Callable, Optional
 
@@ -42,6 +43,18 @@ def by_name(function: Callable[..., Any]) -> Optional[str]:
 def in_main(function: Any) -> bool:
     """Return whether a function is one of the program itself."""
     return getattr(function, "__module__", None) == "__main__"
+
+
+def search_path() -> list[str]:
+    """Return the directories in which this program finds modules, without those of Python itself.
+
+    Workers search them too, in the same order: a module of the same name elsewhere is another one.
+    """
+    own = set(sysconfig.get_paths().values())
+    names = {"site-packages", "dist-packages", "lib-dynload",
+             f"python{sys.version_info[0]}{sys.version_info[1]}.zip"}
+    found = [os.path.abspath(p) for p in sys.path if isinstance(p, str)]
+    return [p for p in found if p not in own and os.path.basename(p) not in names]
 
 
 def _resolve(module: types.ModuleType, name: str) -> Any:

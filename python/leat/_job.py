@@ -24,6 +24,9 @@ _OUTPUT_KEYS = {
 }
 """Keys of rasterio's profiles that are creation options, by their names in lower case."""
 
+_KEY_OPTIONS = {"dtype": "type", "nodata": "nodata", "count": "count", "driver": "format"}
+"""Keys of rasterio's profiles that are options, by their names in lower case."""
+
 _GRID_KEYS = ("width", "height", "crs", "transform")
 
 _IGNORED_KEYS = ("num_threads",)
@@ -98,8 +101,13 @@ class Outputs:
         self.paths: dict[str, str] = {}
         self.options: dict[str, dict[str, Any]] = {}
         """By option and output."""
+        self.own: dict[str, str] = {}
+        """Options that dicts of single outputs set, each with the name of such an output."""
         self.grids: dict[str, dict[str, Any]] = {}
         """The keys of each profile that describe the grid."""
+        if profile is not None and not isinstance(profile, Mapping):
+            raise TypeError(f"profile: got {type(profile).__name__}, want a dict with the keys of "
+                            "rasterio")
         for name, value in outputs.items():
             name = str(name)
             own: dict[str, Any] = dict(profile or {})
@@ -107,6 +115,9 @@ class Outputs:
                 own.update(value)
                 if "path" not in own:
                     raise JobError(f"outputs[{name!r}]: the profile has no 'path'")
+                for key in value:
+                    if str(key).lower() in _KEY_OPTIONS:
+                        self.own[_KEY_OPTIONS[str(key).lower()]] = name
                 value = own.pop("path")
             self.paths[name] = path_text(value, f"outputs[{name!r}]")
             if own:
@@ -138,7 +149,7 @@ class Outputs:
             elif key == "nodata":
                 self._set("nodata", name, "none" if value is None else plain(value, what))
             elif key == "count":
-                self._set("count", name, int(value))
+                self._set("count", name, plain(value, what))
             elif key in _GRID_KEYS:
                 grid[key] = value
             elif key in _OUTPUT_KEYS:
@@ -219,8 +230,12 @@ def option_fields(options: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def merge_options(fields: dict[str, Any], more: dict[str, dict[str, Any]]) -> None:
-    """Add options of single outputs to fields; what fields say of an output goes before."""
+def merge_options(fields: dict[str, Any], more: dict[str, dict[str, Any]],
+                  own: dict[str, str]) -> None:
+    """Add options of single outputs to fields; what fields say of an output goes before.
+
+    JobError is raised if fields have for all outputs what the dict of one output sets.
+    """
     for option, values in more.items():
         given = fields.get(option)
         if given is None:
@@ -229,6 +244,9 @@ def merge_options(fields: dict[str, Any], more: dict[str, dict[str, Any]]) -> No
             fields[option] = {**values, **given}
         elif option == "co":
             raise JobError("co and a profile both have creation options: give one of them")
+        elif option in own:
+            raise JobError(f"{option} is given for all outputs, and in outputs[{own[option]!r}]: "
+                           "give one of them")
         # Else it holds for all outputs.
 
 

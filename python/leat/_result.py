@@ -63,7 +63,7 @@ class Result:
         if self.resumed:
             text += f", {self.resumed} from an earlier run"
         if self.values:
-            text += f", {len(self.values)} values emitted"
+            text += f", {len(self.values)} value{'s' * (len(self.values) != 1)} emitted"
         return "\n".join([*lines, text + ")"])
 
     def _repr_html_(self) -> str:

@@ -36,9 +36,10 @@ class SceneCase(TestCase):
         cls.addClassCleanup(cls.shared.cleanup)
         cls.scene = leat.demo(cls.shared.name, size=192)
 
-    def script(self, text: str, *args: str, **options: Any) -> "subprocess.Popen[str]":
-        """Start a Python script, whose directory is that of the test."""
-        path = self.path("script.py")
+    def script(self, text: str, *args: str, name: str = "script.py",
+               **options: Any) -> "subprocess.Popen[str]":
+        """Start a Python script in the directory of the test."""
+        path = self.path(name)
         pathlib.Path(path).write_text(textwrap.dedent(text))
         env = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(leat.__file__))}
         child = subprocess.Popen([sys.executable, "-B", path, *args], cwd=self.dir, env=env,
@@ -133,6 +134,12 @@ class Errors(SceneCase):
         self.refused(leat.JobError, "finds out by itself", overlap=1)
         self.refused(leat.JobError, "no parameters", params=3)
         self.refused(leat.JobError, "above 0 for an expression", workers=0)
+        self.refused(leat.JobError, "emits no values", merge=max)
+        self.refused(leat.JobError, r"type is given for all outputs, and in outputs\['a'\]", "red",
+                     self.scene, dict(a=dict(path=self.path("x.tif"), dtype="uint8")), type="int16")
+        self.refused(TypeError, "merge: got int, want a function", merge=3)
+        self.refused(TypeError, "profile: got str, want a dict", profile="GTiff")
+        self.refused(TypeError, "workers: got 1.5, want a whole number", workers=1.5)
         self.refused(TypeError, "it is 'inputs' here", input="a")
         self.refused(TypeError, "want a dict of paths", "a", "a.tif", self.path("x.tif"))
         self.refused(TypeError, "want a function", 3, self.scene, self.path("x.tif"))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import os
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
@@ -57,6 +59,10 @@ def crashes(b: Any) -> None:
 
 def prints(b: Any) -> None:
     print("block", b.number)
+    b.out = b.red
+
+
+def prints_not(b: Any) -> None:
     b.out = b.red
 
 
@@ -129,6 +135,7 @@ class Functions(SceneCase):
         self.assertEqual(pathlib.Path(self.path("x.tif")).read_bytes(),
                          pathlib.Path(self.path("e.tif")).read_bytes())
 
+    @slow("fourteen runs")
     def test_every_kind_of_callable_in_this_process(self) -> None:
         seen = []
 
@@ -153,6 +160,7 @@ class Functions(SceneCase):
         self.apply(lambda b: (where.add(threading.get_ident()), b.set("out", b.red)), workers=0)
         self.assertEqual(where, {threading.get_ident()})
 
+    @slow("starts a process for each core")
     def test_default_workers(self) -> None:
         where = set()
 
@@ -165,6 +173,7 @@ class Functions(SceneCase):
         result = self.apply(forks)  # its module can be imported: processes
         self.assertEqual(result.blocks, 9)
 
+    @slow("seven runs")
     def test_values_and_state(self) -> None:
         want = [[i, None] for i in range(9)]
         for workers in (0, "threads", 2):
@@ -180,6 +189,7 @@ class Functions(SceneCase):
         self.apply(lambda b: (states.append(b.state), b.set("out", b.red)), workers=0)
         self.assertEqual(len(set(map(id, states))), 1)
 
+    @slow("starts processes")
     def test_values_without_outputs(self) -> None:
         for workers in (0, 2):
             result = leat.apply(total_of_red, self.scene, workers=workers, **BLOCKS,
@@ -205,6 +215,7 @@ class Functions(SceneCase):
         leat.apply(function, dict(t=[self.scene["red"]]), self.path("x.tif"), overlap=2, **BLOCKS)
         self.assertEqual(shapes, {(1, (1, 68, 68), 2)})
 
+    @slow("starts three scripts")
     def test_main_of_a_script(self) -> None:
         text = """
             import leat, sys
@@ -222,6 +233,28 @@ class Functions(SceneCase):
                              self.scene["red"]).communicate(timeout=60)
         self.assertIn("if __name__ == '__main__'", err)
 
+    def test_module_of_the_program(self) -> None:
+        # A module of the same name in the working directory is another one.
+        os.mkdir(self.path("program"))
+        for path, added in ((self.path("program", "twin.py"), 6), (self.path("twin.py"), 100)):
+            pathlib.Path(path).write_text(f"def function(b):\n    b.out = b.red + {added}\n")
+        child = self.script("""
+            import leat, sys, twin
+            leat.apply(twin.function, dict(red=sys.argv[1]), "x.tif", workers=1)
+        """, self.scene["red"], name="program/script.py")
+        self.assertEqual(child.communicate(timeout=60), ("", ""))
+        np.testing.assert_array_equal(pixels(self.path("x.tif")), pixels(self.scene["red"]) + 6)
+
+    @slow("eight runs")
+    def test_profile_with_a_grid(self) -> None:
+        whole = leat.open(self.scene["red"]).profile
+        profile = {key: whole[key] for key in ("dtype", "width", "height", "crs", "transform")}
+        for workers in (0, 1):
+            self.apply(prints_not, workers=workers, profile=profile)
+            with self.assertRaisesRegex(leat.JobError, "width is 100, and the job's grid has 192"):
+                self.apply(prints_not, "y.tif", workers=workers, profile={**profile, "width": 100})
+        self.assertEqual(self.left(), ["x.tif"])
+
     def test_notebook(self) -> None:
         # As IPython does it: __main__ without a file.
         main = types.ModuleType("__main__")
@@ -236,6 +269,7 @@ class Functions(SceneCase):
                     self.apply(function, workers=2)
 
     @needs("cloudpickle")
+    @slow("starts processes")
     def test_closures_travel_by_cloudpickle(self) -> None:
         offset = 11
 
@@ -255,6 +289,13 @@ class Functions(SceneCase):
             self.assertIsNone(_identity.by_name(function))
 
 
+def fails_once(b: Any) -> None:
+    if b.number == 6 and not os.path.exists(b.params):
+        open(b.params, "w").close()
+        raise ValueError("once")
+    b.out = b.red
+
+
 def total_of_red(b: Any) -> None:
     b.emit(int(b.red.sum()))
 
@@ -267,6 +308,7 @@ class Failures(SceneCase):
         self.assertFalse(os.path.exists(self.path("x.tif")))
         return caught.exception
 
+    @slow("starts processes")
     def test_exceptions(self) -> None:
         for workers in (0, "threads", 2):
             with self.subTest(workers=workers):
@@ -280,6 +322,7 @@ class Failures(SceneCase):
                 else:
                     self.assertIsInstance(e.__cause__, ValueError)
 
+    @slow("processes that end and crash")
     def test_exits(self) -> None:
         for workers in (0, 1):
             self.assertIn("sys.exit(3)", str(self.failed(exits, workers=workers)))
@@ -287,6 +330,20 @@ class Failures(SceneCase):
         self.assertIn("exit status 7", str(e))
         self.assertIsNotNone(e.block)
         self.assertIn("SIGSEGV", str(self.failed(crashes, workers=1)))
+
+    def test_memory_after_failures(self) -> None:
+        def descriptors() -> int:
+            return len(os.listdir("/proc/self/fd"))
+
+        gc.collect()
+        before = descriptors()
+        for workers in (0, "threads"):
+            self.failed(raises, workers=workers)
+        deadline = time.monotonic() + 60
+        while descriptors() > before and time.monotonic() < deadline:
+            time.sleep(0.1)  # threads end by themselves
+            gc.collect()  # the frames of the exception have the blocks' arrays
+        self.assertLessEqual(descriptors(), before)
 
     def test_wrong_outputs(self) -> None:
         self.assertIn("expected (bands, 64, 64)",
@@ -304,12 +361,14 @@ class Failures(SceneCase):
         for options, pattern in [
                 (dict(workers="many"), "workers 'many': want 0, 'threads' or a number"),
                 (dict(workers=-1), "workers -1"),
-                (dict(on="slurm"), "needs their number"), 
+                (dict(on="slurm"), "needs their number"),
                 (dict(on="slurm", workers=0), "in this process"),
                 (dict(scale=2), "only expressions have it"), (dict(overlap=-1), "use 0 or more"),
                 (dict(workers=1, python_executable="/nonexistent"), "Python can't be started")]:
             with self.subTest(options), self.assertRaisesRegex(leat.JobError, pattern):
                 leat.apply(ndvi, self.scene, self.path("x.tif"), **options)
+        with self.assertRaisesRegex(TypeError, "overlap: got 1.5, want a whole number"):
+            leat.apply(ndvi, self.scene, self.path("x.tif"), overlap=1.5)  # type: ignore[arg-type]
         self.assertEqual(self.left(), [])
 
 
@@ -341,6 +400,15 @@ class Resume(SceneCase):
         self.assertGreater(result.resumed, 0)
         self.assertEqual(result.values, list(range(9)))
         np.testing.assert_array_equal(pixels(self.path("x.tif")), pixels(self.scene["red"]))
+
+    @slow("starts processes twice")
+    def test_resume_of_a_function_that_was_sent(self) -> None:
+        # As cloudpickle sends a closure.
+        text = pickle.dumps(fails_once)
+        with mock.patch.object(_identity, "by_name", return_value=None), mock.patch.dict(
+                sys.modules, {"cloudpickle": mock.Mock(dumps=mock.Mock(return_value=text))}):
+            result = self.run_twice(fails_once, fails_once, 1, params=self.path("flag"))
+        self.assertGreater(result.resumed, 0)
 
     def test_changed_function_is_refused(self) -> None:
         with self.assertRaisesRegex(leat.JobError, "can't be continued.*function"):
@@ -395,6 +463,7 @@ def family(pid: int) -> list[int]:
 
 
 @needs("numpy", "rasterio")
+@slow("starts twenty processes that hang, and ends them")
 class Ends(SceneCase):
     def hang(self, workers: str) -> "tuple[subprocess.Popen[str], list[int]]":
         """Start a run whose function hangs, and return it with all processes below it."""

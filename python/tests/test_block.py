@@ -36,7 +36,7 @@ class Leat:
     def __init__(self, function: Any, pixels: Any, nodata: Optional[str] = None,
                  output: Any = ("", 0, None), overlap: int = 0,
                  mask: Any = None, emits: bool = True, private: bool = False,
-                 limit: int = 1 << 20) -> None:
+                 limit: int = 1 << 20, transform: Any = (100, 10, 0, 200, 0, -10)) -> None:
         ours, theirs = socket.socketpair()
         self.sock = ours
         self.thread = threading.Thread(target=_function.serve, args=(theirs, function), daemon=True)
@@ -52,7 +52,7 @@ class Leat:
             f.update(mask_planes=1, mask=[0] * len(pixels))
         self.ready = self.call(dict(
             type="setup", worker=0, workers=1, slot=0, label="worker 1", params={"a": 1},
-            grid=dict(width=8, height=3, transform=[100, 10, 0, 200, 0, -10], crs="EPSG:32631"),
+            grid=dict(width=8, height=3, transform=transform, crs="EPSG:32631"),
             blocks=dict(count=2, columns=2, rows=1), overlap=overlap,
             inputs=[dict(name="a", list=False, files=[f])],
             outputs=[dict(name="out", type=output[0], bands=output[1], nodata=output[2])],
@@ -262,6 +262,26 @@ class BlockTest(unittest.TestCase):
             crs="EPSG:32631", params={"a": 1}, path="a.tif",
             text="<Block 1 of 2, 2 x 1 pixels at column 4, row 1; a=uint16>"))
 
+    def test_rotated_grid(self) -> None:
+        self.fails("ValueError: the grid is rotated", lambda b: b.coordinates(),
+                   transform=(100, 10, 1, 200, 1, -10))
+        self.fails("ValueError: the grid has no transform", lambda b: b.coordinates(),
+                   transform=None)
+
+    def test_valid_pixels_that_the_function_changes(self) -> None:
+        def function(b: Any) -> None:
+            b.valid("a")[...] = False
+            b.out = b.valid("a")
+        self.same(self.run_block(function, nodata="5"), PIXELS != 5, "u1")
+
+    def test_array_of_another_library(self) -> None:
+        class Tensor:
+            def values(self) -> None: ...  # as PyTorch's has
+
+            def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+                return PIXELS + 1
+        self.same(self.set(Tensor()), PIXELS + 1, "u2")
+
     def test_new(self) -> None:
         def function(b: Any) -> None:
             out = b.new("out", "f4", 2)
@@ -279,6 +299,7 @@ class BlockTest(unittest.TestCase):
         self.fails("output 'out' is uint8, not float32", lambda b: b.new("out", "f4"),
                    output=("uint8", 0, None))
         self.fails("has 1 band, not 2", lambda b: b.new("out", "u1", 2), output=("uint8", 1, None))
+        self.fails("output 'out': 0 bands, expected at least one", lambda b: b.new("out", "u1", 0))
         self.fails("MemoryError: the outputs of a block take", lambda b: b.new("out", "f8", 100000))
 
     def test_names(self) -> None:

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 
@@ -47,8 +48,15 @@ func (s *Spec) Label() string {
 	return "function of the caller"
 }
 
-// Source identifies the source, for resuming.
-func (s *Spec) Source() string { return "sha256:" + s.SHA256 }
+// Source identifies the function and its source, for resuming. The directory of a file does not
+// matter.
+func (s *Spec) Source() string {
+	named := Spec{Module: s.Module, Name: s.Name}
+	if s.File != "" {
+		named.File = filepath.Base(s.File)
+	}
+	return named.Label() + " sha256:" + s.SHA256
+}
 
 // Compared returns the part of the spec that a resumed run must have in common with the first one,
 // besides the source.

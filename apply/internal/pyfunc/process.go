@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,7 +22,10 @@ import (
 )
 
 // bootstrap imports the modules whose sources come first over the connection, and serves it.
-const bootstrap = `import importlib.abc, importlib.util, json, socket, struct, sys
+const bootstrap = `import sys
+if sys.path and sys.path[0] == "":  # the working directory, whose modules must not hide Python's own
+    del sys.path[0]
+import importlib.abc, importlib.util, json, socket, struct
 fd = int(sys.argv[1])
 s = socket.socket(fileno=fd)
 def read(n):
@@ -81,11 +85,24 @@ func startProcess(executable string, out io.Writer) (_ *process, err error) {
 	cmd.Stdout, cmd.Stderr = writer, writer
 	cmd.SysProcAttr = attributes()
 	cmd.Env = environment(os.Environ())
-	if err := cmd.Start(); err != nil {
+	p := &process{cmd: cmd, conn: &conn{UnixConn: here}, exited: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		// Linux kills the process when the thread that started it ends: this one waits for it.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		if err == nil {
+			p.lines = readLines(reader, out)
+		}
+		started <- err
+		if err == nil {
+			p.wait()
+		}
+	}()
+	if err := <-started; err != nil {
 		return nil, errors.Join(fmt.Errorf("starting Python: %w", err), reader.Close(), here.Close())
 	}
-	p := &process{cmd: cmd, conn: &conn{UnixConn: here}, lines: readLines(reader, out), exited: make(chan struct{})}
-	go p.wait()
 	sources, err := json.Marshal(map[string]string{"_leat": "", "_leat._block": python.Block,
 		"_leat._function": python.Function})
 	if err == nil {
@@ -110,12 +127,18 @@ func environment(list []string) []string {
 
 // socketPair returns a connection and the file of its other end.
 func socketPair() (*net.UnixConn, *os.File, error) {
+	// A process that another goroutine starts meanwhile must not inherit the sockets, which would
+	// keep the connection open.
+	syscall.ForkLock.RLock()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fds[0])
+		unix.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
 	if err != nil {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
-	unix.CloseOnExec(fds[0])
-	unix.CloseOnExec(fds[1])
 	there := os.NewFile(uintptr(fds[1]), "function")
 	file := os.NewFile(uintptr(fds[0]), "function")
 	here, err := net.FileConn(file)
