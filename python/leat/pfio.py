@@ -70,7 +70,8 @@ class MultiprocessFileCache:
 
     def _set_limit(self) -> None:
         if self.cache_size_limit:
-            self._cache._data_limit = int(min(self.cache_size_limit, MAX_OFFSET)) - ENTRY * self.length
+            most = int(min(self.cache_size_limit, MAX_OFFSET))
+            self._cache._data_limit = most - ENTRY * self.length
 
     def _attached(self) -> Cache:
         """Return the cache, which a worker that called close() opens again."""

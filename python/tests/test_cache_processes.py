@@ -135,7 +135,7 @@ class Forks(Cases):
             self.assertEqual(c.get(i), data_of(i))
 
     def test_interrupt_while_a_fork_waits_for_a_put(self) -> None:
-        """The fork goes on without what it waited for. The child does not use its parent's locks."""
+        """The fork goes on without the lock. The child does not use its parent's locks."""
         c, other = self.cache(), self.cache()
 
         slot, mutex = _cache.LOCK_FILL + 1, c._mutex
