@@ -78,21 +78,7 @@ func TestRandomKills(t *testing.T) {
 						})
 					}
 					wg.Go(func() { // the reader, by another mapping
-						r, err := Attach(Handle(h), &Options{Verify: VerifyNever})
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						defer r.Close()
-						for !stop.Load() {
-							i := rand.Int64N(n)
-							if err := r.View(i, func(b []byte) error { return isContent(i, b) }); err == nil {
-								verified.Add(1)
-							} else if !errors.Is(err, ErrMiss) {
-								t.Error(err)
-								return
-							}
-						}
+						readEntries(t, h, n, &stop, &verified, isContent)
 					})
 					time.Sleep(300 * time.Millisecond)
 					for end := time.Now().Add(20 * time.Second); verified.Load() == 0 && time.Now().Before(end) &&

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,6 +132,27 @@ func content(i int64) []byte {
 		binary.LittleEndian.PutUint64(b[k:], r.Uint64())
 	}
 	return b
+}
+
+// readEntries reads random entries of the n through a mapping of its own until stop is set, and
+// counts those that have the right contents.
+func readEntries(t *testing.T, handle string, n int64, stop *atomic.Bool, verified *atomic.Int64,
+	check func(int64, []byte) error) {
+	r, err := Attach(Handle(handle), &Options{Verify: VerifyNever})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer r.Close()
+	for !stop.Load() {
+		i := rand.Int64N(n)
+		if err := r.View(i, func(b []byte) error { return check(i, b) }); err == nil {
+			verified.Add(1)
+		} else if !errors.Is(err, ErrMiss) {
+			t.Error(err)
+			return
+		}
+	}
 }
 
 func isContent(i int64, b []byte) error {

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -153,21 +152,7 @@ func TestGoAndPythonWriters(t *testing.T) {
 			})
 		}
 		reader.Go(func() {
-			r, err := Attach(Handle(h), &Options{Verify: VerifyNever})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer r.Close()
-			for !stop.Load() {
-				i := rand.Int64N(n)
-				if err := r.View(i, func(b []byte) error { return isSameContent(i, b) }); err == nil {
-					verified.Add(1)
-				} else if !errors.Is(err, ErrMiss) {
-					t.Error(err)
-					return
-				}
-			}
+			readEntries(t, h, n, &stop, &verified, isSameContent)
 		})
 		writers.Wait()
 		stop.Store(true)
