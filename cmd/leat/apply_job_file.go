@@ -92,7 +92,8 @@ func readJobFile(stdin io.Reader, path string) ([]jobField, error) {
 	return fields, nil
 }
 
-// readJobValue reads a value. Objects keep the order of their fields, each of which they have once.
+// readJobValue reads a value. Objects keep the order of their fields; a field that occurs twice is
+// an error.
 func readJobValue(d *json.Decoder, depth int) (any, error) {
 	t, err := d.Token()
 	if err != nil {

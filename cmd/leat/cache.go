@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"leat/cache"
+	"leat/internal/terminal"
 	"leat/internal/units"
 )
 
@@ -169,3 +171,37 @@ func inCache(path string, i, n int64) error {
 }
 
 func entriesText(n int64) string { return units.Plural(n, "entry", "entries") }
+
+// refuseLink returns an error if path is a symbolic link, which what would replace.
+func refuseLink(path, what string) error {
+	if st, err := os.Lstat(path); err != nil || st.Mode()&os.ModeSymlink == 0 {
+		return nil
+	}
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s is a symbolic link, which %s would replace: give %s, the file that it leads to", path,
+		what, target)
+}
+
+// written reports a cache that was written whole, without dropped damaged entries; state describes
+// it in one or two words.
+func (f *cacheFlags) written(cmd *cobra.Command, path string, dropped int64, state func(cache.Info) string) error {
+	done, err := cache.Inspect(path)
+	if err != nil {
+		return err
+	}
+	people := cmd.ErrOrStderr()
+	if dropped > 0 {
+		fmt.Fprintf(people, "leat: %s: %s became empty\n", terminal.Name(path),
+			units.Plural(dropped, "damaged entry", "damaged entries"))
+	}
+	if f.json {
+		doc := writtenDoc{path, done.Slots, done.Entries, done.Bytes, &dropped}
+		return stdoutError(writeJSON(cmd.OutOrStdout(), doc))
+	}
+	fmt.Fprintf(people, "%s: %s, %s, %s\n", terminal.Name(path), entriesText(done.Entries),
+		units.FormatSize(done.Bytes), state(done))
+	return nil
+}

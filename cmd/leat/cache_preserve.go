@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"leat/cache"
-	"leat/internal/terminal"
 	"leat/internal/units"
 )
 
@@ -31,7 +28,7 @@ becomes final. Programs may go on reading meanwhile. There is no way back.`,
 			return preserveCache(cmd, args[0], to, f)
 		})
 	f.addOverwrite(c, "NEW")
-	f.addJSON(c, "one JSON object: path, entries, bytes, and dropped: damaged entries that became empty")
+	f.addJSON(c, "one JSON object: path, slots, entries, bytes, and dropped_entries: damaged ones that became empty")
 	f.addRemote(c)
 	return c
 }
@@ -42,12 +39,10 @@ func preserveCache(cmd *cobra.Command, path, to string, f *cacheFlags) error {
 	if err != nil {
 		return err
 	}
-	if st, err := os.Lstat(path); to == path && err == nil && st.Mode()&os.ModeSymlink != 0 {
-		target, err := filepath.EvalSymlinks(path)
-		if err != nil {
+	if to == path {
+		if err := refuseLink(path, "the preserved cache"); err != nil {
 			return err
 		}
-		return fmt.Errorf("%s is a symbolic link, which the preserved cache would replace: give %s, the file that it leads to", path, target)
 	}
 	if err := free(to, overwrite); err != nil {
 		return err
@@ -72,17 +67,5 @@ func preserveCache(cmd *cobra.Command, path, to string, f *cacheFlags) error {
 	if err != nil {
 		return err
 	}
-	done, err := cache.Inspect(to)
-	if err != nil {
-		return err
-	}
-	if dropped > 0 {
-		fmt.Fprintf(people, "leat: %s: %s became empty\n", terminal.Name(to),
-			units.Plural(dropped, "damaged entry", "damaged entries"))
-	}
-	if f.json {
-		return stdoutError(writeJSON(cmd.OutOrStdout(), writtenDoc{to, done.Slots, done.Entries, done.Bytes, &dropped}))
-	}
-	fmt.Fprintf(people, "%s: %s, %s, final\n", terminal.Name(to), entriesText(done.Entries), units.FormatSize(done.Bytes))
-	return nil
+	return f.written(cmd, to, dropped, func(cache.Info) string { return "final" })
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -42,13 +40,10 @@ func upgradeCache(cmd *cobra.Command, path, to string, f *cacheFlags) error {
 	if err != nil {
 		return err
 	}
-	if st, err := os.Lstat(path); to == path && err == nil && st.Mode()&os.ModeSymlink != 0 {
-		target, err := filepath.EvalSymlinks(path)
-		if err != nil {
+	if to == path {
+		if err := refuseLink(path, "the copy"); err != nil {
 			return err
 		}
-		return fmt.Errorf("%s is a symbolic link, which the copy would replace: give %s, the file that it leads to", path,
-			target)
 	}
 	if err := free(to, f.overwrite || to == path); err != nil {
 		return err
@@ -70,18 +65,5 @@ func upgradeCache(cmd *cobra.Command, path, to string, f *cacheFlags) error {
 	if err != nil {
 		return err
 	}
-	done, err := cache.Inspect(to)
-	if err != nil {
-		return err
-	}
-	if dropped > 0 {
-		fmt.Fprintf(people, "leat: %s: %s became empty\n", terminal.Name(to),
-			units.Plural(dropped, "damaged entry", "damaged entries"))
-	}
-	if f.json {
-		return stdoutError(writeJSON(cmd.OutOrStdout(), writtenDoc{to, done.Slots, done.Entries, done.Bytes, &dropped}))
-	}
-	fmt.Fprintf(people, "%s: %s, %s, version %d\n", terminal.Name(to), entriesText(done.Entries),
-		units.FormatSize(done.Bytes), done.Version)
-	return nil
+	return f.written(cmd, to, dropped, func(i cache.Info) string { return fmt.Sprintf("version %d", i.Version) })
 }

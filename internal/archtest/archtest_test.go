@@ -21,7 +21,7 @@ var layers = [][]string{
 		"leat/internal/pytest", "leat/internal/localdir", "leat/internal/terminal", "leat/internal/regular",
 		"leat/internal/sysmem", "leat/internal/testreport", "leat/internal/units", "leat/internal/wkt",
 		"leat/internal/suggest", "leat/expr/internal/focal"},
-	{"leat/internal/deflate", "leat/internal/procfile", "leat/internal/tempfile", "leat/timing", "leat/objstore/internal/transport", "leat/internal/config"},
+	{"leat/internal/deflate", "leat/internal/procfile", "leat/internal/childproc", "leat/internal/tempfile", "leat/timing", "leat/objstore/internal/transport", "leat/internal/config"},
 	{"leat/internal/lockfile", "leat/internal/proctest", "leat/objstore"},
 	{"leat/namespace", "leat/stage/internal/store", "leat/objstore/objstoretest", "leat/internal/filelist"},
 	{"leat/cache", "leat/objstore/cloud", "leat/stage/internal/index",

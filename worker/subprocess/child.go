@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 
+	"leat/internal/childproc"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -42,7 +44,7 @@ func (c *child) isGone() bool {
 func (c *child) wait() error {
 	var err error
 	reaped := false
-	if !awaitEnd(c.cmd.Process.Pid) {
+	if !childproc.AwaitEnd(c.cmd.Process.Pid) {
 		err, reaped = c.cmd.Wait(), true
 	}
 	c.mu.Lock()

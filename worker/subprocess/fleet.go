@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"leat/internal/childproc"
 	"leat/internal/terminal"
 	"leat/worker"
 )
@@ -109,7 +110,7 @@ func (f *fleet) startOne(name string) error {
 		ExtraFiles:  append(files[:connections:connections], f.kind.Files...),
 		Stdout:      write,
 		Stderr:      write,
-		SysProcAttr: attributes(),
+		SysProcAttr: childproc.Attributes(),
 	}
 	if err := cmd.Start(); err != nil {
 		return errors.Join(err, read.Close())

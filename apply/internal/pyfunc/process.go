@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/childproc"
 	"leat/python"
 )
 
@@ -83,7 +84,7 @@ func startProcess(executable string, out io.Writer) (_ *process, err error) {
 	cmd := exec.Command(executable, "-c", bootstrap, "3")
 	cmd.ExtraFiles = []*os.File{there}
 	cmd.Stdout, cmd.Stderr = writer, writer
-	cmd.SysProcAttr = attributes()
+	cmd.SysProcAttr = childproc.Attributes()
 	cmd.Env = environment(os.Environ())
 	p := &process{cmd: cmd, conn: &conn{UnixConn: here}, exited: make(chan struct{})}
 	started := make(chan error)
@@ -150,15 +151,15 @@ func socketPair() (*net.UnixConn, *os.File, error) {
 
 // wait waits for the process and kills the rest of its group.
 func (p *process) wait() {
-	reaped := awaitEnd(p.cmd.Process.Pid)
-	if !reaped {
+	ended := childproc.AwaitEnd(p.cmd.Process.Pid)
+	if !ended {
 		_ = p.cmd.Wait()
 	}
 	p.mu.Lock()
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	p.gone = true
 	p.mu.Unlock()
-	if reaped {
+	if ended {
 		_ = p.cmd.Wait()
 	}
 	// A process that left the group may keep the connection and the pipe open.

@@ -1,6 +1,6 @@
 //go:build darwin || dragonfly || freebsd || netbsd || openbsd
 
-package subprocess
+package childproc
 
 import (
 	"syscall"
@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attributes puts the child into its own process group. There is no death signal: the child notices
-// its parent's end when its connections close.
-func attributes() *syscall.SysProcAttr {
+// Attributes puts a child into a process group of its own, which ^C at the terminal does not reach.
+// There is no death signal: the child notices its parent's end when its connections close.
+func Attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// awaitEnd waits until the child has ended without reaping it, so that its process ID, which is its
+// AwaitEnd waits until the child has ended without reaping it, so that its process ID, which is its
 // group's, is not reused. It returns false if that is impossible.
-func awaitEnd(pid int) bool {
+func AwaitEnd(pid int) bool {
 	queue, err := unix.Kqueue()
 	if err != nil {
 		return false
