@@ -54,9 +54,19 @@ func (p *Pool) finish(it *item, o outcome) {
 	if o.size > 0 {
 		it.size = o.size
 	}
+	unused := o.entry != nil && (it.refs == 0 || p.stopping)
+	if unused {
+		drop := it.drop || p.o.Keep == Drop
+		p.mu.Unlock()
+		// Before the state changes: once Wait returns, the object can be evicted or is removed.
+		p.unuse(o.entry, drop)
+		o.entry = nil
+		p.mu.Lock()
+		p.wakeJanitorLocked()
+	}
 	switch {
-	case o.entry != nil && it.refs > 0 && !p.stopping:
-		it.entry, o.entry = o.entry, nil
+	case o.entry != nil:
+		it.entry = o.entry
 		if src, ok := it.src.(*memSource); ok {
 			src.forget()
 		}
@@ -66,7 +76,7 @@ func (p *Pool) finish(it *item, o outcome) {
 		p.setState(it, failed, ErrClosed)
 	case it.refs == 0:
 		p.setState(it, idle, nil)
-	case o.err != nil && o.cancelled:
+	case unused, o.err != nil && o.cancelled:
 		p.enqueueFirst(it) // released, and wanted again
 	case o.err != nil:
 		p.setState(it, failed, o.err)
@@ -91,11 +101,7 @@ func (p *Pool) finish(it *item, o outcome) {
 		p.setState(it, waitingForSpace, nil)
 		p.startJanitor()
 	}
-	drop := it.drop || p.o.Keep == Drop
 	p.mu.Unlock()
-	if o.entry != nil {
-		p.unuse(o.entry, drop)
-	}
 }
 
 // startJanitor starts the goroutine that retries items which wait for space or for other processes.
