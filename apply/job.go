@@ -41,6 +41,8 @@ type Job struct {
 	// Python is a function in Python. Values that it emits are of the type json.RawMessage.
 	Python *Python
 	python *pyfunc.Function // loaded by prepare and in workers
+	// pythonWorkers is the description of the function for workers on other machines.
+	pythonWorkers *pyfunc.Spec
 	// Tables are the contents of the files that expressions take tables from, by the names that
 	// they have there: recode(a, @table.csv). A resumed run must have the same ones.
 	Tables map[string]string

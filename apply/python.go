@@ -19,17 +19,17 @@ import (
 	"leat/apply/outcome"
 )
 
-// Python names a function of one argument, a block, in Python (docs/guide/python-functions.md). It
-// runs in Python processes, one for each slot of a worker, which need NumPy. A resumed run must
-// have the same source and Params.
+// Python names a function of one argument, a block, in Python (docs/guide/python-functions.md), or
+// a class of such functions, of which each slot has an instance. It runs in Python processes, one
+// for each slot of a worker, which need NumPy. A resumed run must have the same source and Params.
 type Python struct {
 	// File is the path of a Python file, or Module the name of a module that is found in the
-	// working directory or where Python finds modules. Workers on other machines need the same
-	// file under the same path.
+	// working directory or where Python finds modules. Workers get the source of a file from the
+	// run. They find modules themselves, those that the file imports too.
 	File, Module string
 	Name         string // of the function, with dots for attributes: Model.predict
-	// Executable is the name or path of Python; "" is python3. The run finds it, and workers use
-	// the same path.
+	// Executable is the name or path of Python; "" is python3. The run finds it. Workers use the
+	// same path, or if they share no directory with this machine, the same name in their $PATH.
 	Executable string
 	Params     json.RawMessage // what the function gets as b.params; nil: None
 	Version    string          // of the program, which messages to users have
@@ -37,9 +37,14 @@ type Python struct {
 	// Socket, if not nil, replaces the fields from File to Executable: the function is in the
 	// process at the other end of this function socket (docs/format/function.md). Workers can't
 	// use it. Identity names that function and its parameters: a resumed run must have the same
-	// one.
+	// one. Closes is whether it is a class with a method close.
 	Socket   *net.UnixConn
 	Identity string
+	Closes   bool
+	// WorkerValues, if not nil, receives what the method close returned, as JSON, if the function
+	// is a class that has it. It is then called as Job.MergeWorkers is, with the same limits; the
+	// value is null for an instance without one.
+	WorkerValues func(worker int, value json.RawMessage) error
 }
 
 // pythonFunction stands for the function of Job.Python where functions have names.
@@ -116,6 +121,16 @@ func (j *Job) loadPython(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("the function %s: %w", spec.Label(), err)
 	}
+	if receive := j.Python.WorkerValues; receive != nil && j.python.Closes() {
+		j.MergeWorkers = func(worker int, value any) error { return receive(worker, value.(json.RawMessage)) }
+	}
+	if on := j.Concurrency.On; on != nil && !on.Capabilities().Local {
+		share := !on.Capabilities().NoSharedFS
+		if j.pythonWorkers, err = j.python.WorkerSpec(share); err != nil {
+			j.closePython()
+			return &outcome.JobError{Err: jobspec.Errorf("Python", "the function %s: %w", spec.Label(), err)}
+		}
+	}
 	return nil
 }
 
@@ -139,7 +154,7 @@ func (j *Job) pythonOptions(slots int) pyfunc.Options {
 	budget := cmp.Or(j.Controls.MemoryBytes, DefaultMemoryBytes())
 	o := pyfunc.Options{MaxOutputBytes: max(256<<20, budget/2/int64(max(1, slots)))}
 	if j.Python != nil {
-		o.Output, o.Socket = j.Python.Output, j.Python.Socket
+		o.Output, o.Socket, o.Closes = j.Python.Output, j.Python.Socket, j.Python.Closes
 	}
 	return o
 }
@@ -159,12 +174,12 @@ func (j *Job) describePython(f jobspec.Function) jobspec.Function {
 	switch {
 	case j.python != nil:
 		spec := j.python.Spec()
-		f.Defined, f.Emits = true, pyfunc.Emits()
+		f.Defined, f.Closes, f.Emits, f.WorkerValues = true, true, pyfunc.Emits(), pyfunc.Emits()
 		if j.Python != nil && j.Python.Socket != nil {
 			f.Source = "the caller's, " + j.Python.Identity
 			return f
 		}
-		f.Name, f.Params, f.ParamsCodec = pythonFunction, spec, pyfunc.Codec()
+		f.Name, f.Params, f.ParamsCodec = pythonFunction, cmp.Or(j.pythonWorkers, spec), pyfunc.Codec()
 		f.Source, f.DescribedParams = spec.Source(), spec.Compared()
 	case j.Python != nil:
 		f.Defined = true

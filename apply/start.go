@@ -8,6 +8,7 @@ import (
 
 	"leat/apply/internal/exec"
 	"leat/apply/internal/plan"
+	"leat/apply/internal/pyfunc"
 	"leat/apply/internal/resolve"
 	"leat/apply/outcome"
 	"leat/timing"
@@ -54,6 +55,11 @@ func prepare(ctx context.Context, job *Job, abort func(error)) (_ *resolve.Job, 
 	resolved, err := resolve.Resolve(ctx, job.values(abort), job.env())
 	if err != nil {
 		return nil, nil, err
+	}
+	if job.python != nil {
+		if err := pyfunc.CheckScales(resolved); err != nil {
+			return nil, nil, errors.Join(&outcome.JobError{Err: err}, resolved.Inputs.Close())
+		}
 	}
 	if job.MakeParams != nil {
 		r := Resolved{Grid: resolved.Grid, Variables: map[string]Variable{}}

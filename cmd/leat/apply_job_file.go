@@ -18,7 +18,7 @@ import (
 const maxJobFile = 256 << 20
 
 // notInJobs are options that a job can't have: they are about the command itself.
-var notInJobs = []string{"help", "job", "events", "function-socket", "function-version",
+var notInJobs = []string{"help", "job", "events", "function-socket", "function-version", "function-closes",
 	"unfinished", "discard", "json", "profile"}
 
 // repeatedOptions are options of NAME=VALUE whose values are lists: each element is a value of its

@@ -174,7 +174,14 @@ type emittedEvent struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// receiveValues sends the values that the job's function emits as events.
+// workerValueEvent is the value of a state of the function.
+type workerValueEvent struct {
+	eventDoc
+	Worker int             `json:"worker"`
+	Value  json.RawMessage `json:"value"`
+}
+
+// receiveValues sends the values that the job's function emits, and those of its states, as events.
 func (f *programFlags) receiveValues(job *apply.Job) {
 	if f.events == nil || job.Python == nil {
 		return
@@ -185,6 +192,12 @@ func (f *programFlags) receiveValues(job *apply.Job) {
 			return fmt.Errorf("block %d emitted a %T, expected JSON", block, value)
 		}
 		return writeJSON(f.events, emittedEvent{newEventDoc("emitted"), block, v})
+	}
+	job.Python.WorkerValues = func(worker int, value json.RawMessage) error {
+		if string(value) == "null" {
+			return nil
+		}
+		return writeJSON(f.events, workerValueEvent{newEventDoc("worker_value"), worker, value})
 	}
 }
 

@@ -46,9 +46,9 @@ func (f *inputFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.StringArrayVar(&f.timeTexts, "times", nil,
 		"`[NAME=]TIMES`: when the files of a list were taken, for trend(t, times): auto finds it in their metadata or names; else times such as 2020-01-05,2020-02-01, one for each file, or a file with one in each line")
 	fl.BoolVar(&f.noMask, "no-mask", false, "nodata, masks and alpha do not count: every pixel is valid")
-	fl.BoolVar(&f.unscale, "unscale", false, "expressions see pixel*scale + offset of inputs that have them")
+	fl.BoolVar(&f.unscale, "unscale", false, "values of inputs are pixel*scale + offset where the files have them")
 	fl.StringArrayVar(&f.inputScales, "input-scale", nil,
-		"`NAME=SCALE[,OFFSET]`: expressions see pixel*SCALE + OFFSET of this input, whatever its files say; --unscale is not needed")
+		"`NAME=SCALE[,OFFSET]`: values of this input are pixel*SCALE + OFFSET, whatever its files say; --unscale is not needed")
 }
 
 // Finalize reads the values of the options, as far as they are right.

@@ -25,6 +25,7 @@ type pythonFlags struct {
 	overlap    int
 	socketFD   int    // of the function of the calling program
 	identity   string // of that function
+	closes     bool   // that function is a class with a method close
 
 	set *pflag.FlagSet
 
@@ -43,7 +44,8 @@ func (f *pythonFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.IntVar(&f.overlap, "overlap", 0, "`PIXELS`: width of the margin around each block that the function sees; --margin says what lies outside the inputs")
 	fl.IntVar(&f.socketFD, "function-socket", -1, "`FD`: the calling program computes blocks")
 	fl.StringVar(&f.identity, "function-version", "", "`TEXT`: names the function of the calling program, for --resume")
-	for _, name := range []string{"function-socket", "function-version"} {
+	fl.BoolVar(&f.closes, "function-closes", false, "states of the function of the calling program may have values at their end")
+	for _, name := range []string{"function-socket", "function-version", "function-closes"} {
 		if err := fl.MarkHidden(name); err != nil {
 			panic(err)
 		}
@@ -129,7 +131,7 @@ func (f *pythonFlags) finalizeSocket() error {
 	if !ok {
 		return errors.Join(fmt.Errorf("--function-socket %d: expected a Unix socket", f.socketFD), c.Close())
 	}
-	f.python = apply.Python{Socket: socket, Identity: f.identity, Version: version}
+	f.python = apply.Python{Socket: socket, Identity: f.identity, Closes: f.closes, Version: version}
 	return nil
 }
 
@@ -142,7 +144,7 @@ func (f *pythonFlags) addTo(job *apply.Job, out *outputFlags) error {
 		return errors.New("-e and --python: use one of them")
 	}
 	var errs []error
-	for _, name := range []string{"unscale", "input-scale", "scale", "offset", "nodata-collision", "group", "cutline", "times"} {
+	for _, name := range []string{"scale", "offset", "nodata-collision", "group", "cutline", "times"} {
 		if f.set.Changed(name) {
 			errs = append(errs, fmt.Errorf("--%s: only expressions have it, not functions in Python (--python)", name))
 		}

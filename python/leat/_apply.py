@@ -15,7 +15,6 @@ import sys
 import tempfile
 import threading
 import time
-import types
 import warnings as python_warnings
 from typing import Any, Callable, Iterator, Mapping, Optional, Union
 
@@ -200,8 +199,15 @@ class _Apply:
                 importlib.import_module("numpy")
             except ImportError as e:
                 raise JobError(f"function: blocks need NumPy, which is missing: {e}") from e
+            from ._function import check_class, closes
+            try:
+                check_class(function, _identity.describe(function))
+            except TypeError as e:
+                raise JobError(f"function: {e}") from None
             local = _Local(function, self.params, threads=workers == "threads")
             stack.callback(local.close)
+            if closes(function):
+                extra += ["--function-closes"]
             extra += ["--function-socket", str(local.descriptors()[0])]
             extra += ["--function-version", self._version()]
             return local
@@ -282,6 +288,7 @@ class _Events:
         self.values: list[Any] = []
         self.merged: Any = None
         self.merges = 0
+        self.worker_values: list[Any] = []
 
     def run(self, fields: dict[str, Any], extra: Any, descriptors: Any,
             local: Optional["_Local"]) -> Any:
@@ -291,6 +298,10 @@ class _Events:
             if local is not None:
                 local.serve(run)
             run.work(self.handle)
+            if local is not None and local.shared is not None and self.done is not None:
+                value = local.shared.close()
+                if value is not None:
+                    self.worker_values.append(value)
         finally:
             try:
                 if local is not None:
@@ -304,7 +315,8 @@ class _Events:
             return self.plan
         if self.done is None:
             raise JobError("leat apply ended without a result")
-        return Result(self.started, self.done, self.values, self.merged, list(self.warned))
+        return Result(self.started, self.done, self.values, self.merged, self.worker_values,
+                      list(self.warned))
 
     def handle(self, event: dict[str, Any]) -> None:
         kind = event["event"]
@@ -314,6 +326,8 @@ class _Events:
             self.warned.append(_text(event["text"], event.get("hint")))
         elif kind == "emitted":
             self.emitted(event["value"])
+        elif kind == "worker_value":
+            self.worker_values.append(event["value"])
         elif kind == "started":
             self.started = event
         elif kind == "plan":
@@ -349,7 +363,7 @@ def raise_failure(event: dict[str, Any], local: Optional["_Local"]) -> None:
     cause: Optional[BaseException] = None
     if isinstance(error, BlockError):
         if local is not None:
-            cause = local.failures.get(error.block)
+            cause = local.failures.get(error.block, local.failures.get(None))
         if cause is None and error.traceback:
             cause = _RemoteTraceback(error.traceback)
     raise error from cause
@@ -364,8 +378,9 @@ class _Local:
     connection."""
 
     def __init__(self, function: Function, params: Any, threads: bool) -> None:
+        from ._served import Shared
         self.function, self.params = function, params
-        self.state = None if threads else types.SimpleNamespace()
+        self.shared = None if threads else Shared()
         self.threads: Optional[list[threading.Thread]] = [] if threads else None
         self.control, self.theirs = socket.socketpair()
         self.connections: list[socket.socket] = []
@@ -398,7 +413,7 @@ class _Local:
     def connect(self, connection: socket.socket) -> None:
         """Serve a connection."""
         from ._served import Served
-        server = Served(connection, self.function, self.params, self.state, self.failures)
+        server = Served(connection, self.function, self.params, self.shared, self.failures)
         self.connections.append(connection)
         self.servers.append(server)
         if self.threads is not None:

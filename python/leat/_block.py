@@ -40,16 +40,15 @@ class Block:
     def __init__(self, run, number, window, arrays, masks):
         d = self.__dict__
         d["_run"], d["_arrays"], d["_masks"] = run, arrays, masks
-        d["_outputs"], d["_values"], d["_valid"] = {}, [], {}
+        d["_outputs"], d["_values"], d["_valid"], d["_unscaled"] = {}, [], {}, {}
         #: Number of the block, from 0.
         d["number"] = number
         #: Window of the grid, without the margin.
         d["window"] = Window(*window)
 
     def __repr__(self):
-        names = ["%s=%s" %
-                 (i.name, "list of %d" % len(i.files) if i.list else a[0].dtype if a else "")
-                 for i, a in zip(self._run.inputs, self._arrays)]
+        names = ["%s=%s" % (i.name, "list of %d" % len(i.files) if i.list
+                            else i.files[0].seen_dtype) for i in self._run.inputs]
         return "<Block %d of %d, %d x %d pixels at column %d, row %d; %s>" % (
             self.number, self.total, self.window.width, self.window.height, self.window.column,
             self.window.row,
@@ -68,7 +67,7 @@ class Block:
         """Return the pixels of an input, or of an output that was set."""
         i = self._run.input_index.get(name)
         if i is not None:
-            arrays = self._arrays[i]
+            arrays = self._seen(i)
             return list(arrays) if self._run.inputs[i].list else arrays[0]
         if name in self._outputs:
             return self._outputs[name]
@@ -76,6 +75,24 @@ class Block:
             raise KeyError("the output %r was not set" % (name,))
         raise KeyError("there is no input %r; the inputs are %s" %
                        (name, ", ".join(self._run.input_index) or "none"))
+
+    def _seen(self, i):
+        """Return the arrays of an input: pixels, or values if the job applies scale and offset."""
+        files = self._run.inputs[i].files
+        if all(f.scaling is None for f in files):
+            return self._arrays[i]
+        if i not in self._unscaled:
+            self._unscaled[i] = [a if f.scaling is None else f.unscale(a, v)
+                                 for f, a, v in zip(files, self._arrays[i], self._validity(i))]
+        return self._unscaled[i]
+
+    def _validity(self, i):
+        """Return which pixels of the files of an input are valid; the caller must not write."""
+        if i not in self._valid:
+            self._valid[i] = [f.valid(a, m)
+                              for f, a, m in zip(self._run.inputs[i].files, self._arrays[i],
+                                                 self._masks[i])]
+        return self._valid[i]
 
     def __getattr__(self, name):
         try:
@@ -175,11 +192,7 @@ class Block:
         write to the input.
         """
         i = self._input(name)
-        if i not in self._valid:
-            self._valid[i] = [f.valid(a, m)
-                              for f, a, m in zip(self._run.inputs[i].files, self._arrays[i],
-                                                 self._masks[i])]
-        valid = [v.copy() for v in self._valid[i]]  # the caller may write to them
+        valid = [v.copy() for v in self._validity(i)]  # the caller may write to them
         return valid if self._run.inputs[i].list else valid[0]
 
     def masked(self, name):
@@ -193,9 +206,9 @@ class Block:
 
     def nodata(self, name, band=1):
         """Return the nodata value of a band of an input's first file, counted from 1; None if it
-        has none.
+        has none, NaN if the job applies scale and offset.
         """
-        values = self._run.inputs[self._input(name)].files[0].nodata
+        values = self._run.inputs[self._input(name)].files[0].seen_nodata
         if not 1 <= band <= len(values):
             raise IndexError("band %d of input %r, which has %s" %
                              (band, name, plural(len(values), "band")))
@@ -218,10 +231,10 @@ class Block:
         t = self._run.transform
         axes = dict(zip("xy", self.coordinates())) if t and not t[2] and not t[4] else {}
         arrays = []
-        for f, a in zip(i.files, self._arrays[self._input(name)]):
+        for f, a in zip(i.files, self._seen(self._input(name))):
             attrs = {"crs": self.crs}
-            if f.nodata[0] is not None:
-                attrs["nodata"] = f.nodata[0]
+            if f.seen_nodata[0] is not None:
+                attrs["nodata"] = f.seen_nodata[0]
             arrays.append(
                 xarray.DataArray(a, dims=("band", "y", "x"),
                                  coords={"band": f.bands, **axes}, name=name, attrs=attrs))

@@ -2,10 +2,12 @@
 """Serves blocks to leat over a connection: docs/format/function.md of leat's repository."""
 
 import array
+import base64
 import hashlib
 import importlib.machinery
 import importlib.util
 import json
+import linecache
 import math
 import mmap
 import os
@@ -129,6 +131,31 @@ class File:
         scalar = numpy.dtype(part).type
         self.nodata = [None if text is None else scalar(parse(text)) for text in d["nodata"]]
         self.mask_planes, self.mask = d.get("mask_planes", 0), d.get("mask")
+        # What the function sees: real values if the job asks for them, else the pixels as they are.
+        self.scaling, self.seen_dtype, self.seen_nodata = None, self.dtype, self.nodata
+        if d.get("unscale"):
+            self.scaling = [(float(s), float(o)) for s, o in zip(d["scale"], d["offset"])]
+            if self.dtype.kind != "c":
+                narrow = self.dtype.itemsize <= 2 or self.dtype == numpy.float32
+                self.seen_dtype = numpy.dtype("f4" if narrow else "f8")
+            nan = self.seen_dtype.type("nan").real
+            self.seen_nodata = [None if v is None else nan for v in self.nodata]
+
+    def unscale(self, pixels, valid):
+        """Return pixels * scale + offset, NaN where a pixel is not valid.
+
+        It is computed in float64 and rounded once, as expressions do.
+        """
+        import numpy
+        out = numpy.empty(pixels.shape, self.seen_dtype)
+        wide = numpy.complex128 if self.dtype.kind == "c" else numpy.float64
+        with numpy.errstate(over="ignore", invalid="ignore"):
+            for to, band, (scale, offset) in zip(out, pixels, self.scaling):
+                values = numpy.multiply(band, scale, dtype=wide)
+                values += offset
+                to[...] = values
+        out[~valid] = math.nan
+        return out
 
     def valid(self, pixels, mask):
         """Return which pixels are valid; mask is an array of planes or None."""
@@ -179,12 +206,12 @@ class Run:
         self.memory, self.encode_value = memory, encode_value
 
 
-def encode_json(value):
-    """Return a value that JSON can represent as it is."""
+def encode_json(value, origin="the function emitted"):
+    """Return a value that JSON can represent as it is; origin says in errors who gave it."""
     try:
         return json.loads(json.dumps(value, allow_nan=False, default=_number))
     except (TypeError, ValueError) as e:
-        raise type(e)("the value that the function emitted is not JSON: %s" % e) from None
+        raise type(e)("the value that %s is not JSON: %s" % (origin, e)) from None
 
 
 def _number(value):
@@ -193,17 +220,29 @@ def _number(value):
     raise TypeError("Object of type %s is not JSON serializable" % type(value).__name__)
 
 
+def closes(function: object) -> bool:
+    """Return whether a function is a class whose instances have a method close."""
+    return isinstance(function, type) and callable(getattr(function, "close", None))
+
+
+def check_class(function: object, name: str) -> None:
+    """Raise a TypeError if a function is a class whose instances can't be called."""
+    if isinstance(function, type) and not any("__call__" in c.__dict__ for c in function.__mro__):
+        raise TypeError("%s is a class without a method __call__(self, block)" % name)
+
+
 class Server:
     """Serves one connection.
 
-    function is what computes a block; None loads the one that leat names. encode_value makes JSON
-    of a value that a function emits.
+    function is what computes a block, or a class of such functions; None loads the one that leat
+    names. encode_value makes JSON of a value that a function emits.
     """
 
     def __init__(self, sock: object, function: object = None,
                  encode_value: object = encode_json) -> None:
         self.connection, self.function, self.encode_value = Connection(sock), function, encode_value
         self.run = None
+        self.instance = None  # of the function, if that is a class
         self.memories = {}
         self.descriptor = None
 
@@ -277,6 +316,7 @@ class Server:
                               (sys.executable, e)) from None
             answer["numpy"] = numpy.__version__
             self.function, answer["file"], answer["sha256"] = load(wanted)
+            answer["closes"] = closes(self.function)
         elif self.function is None:
             raise Failure("Protocol", "no function is named, and this server has none")
         return answer
@@ -286,7 +326,17 @@ class Server:
         if self.run is not None:
             self.run.memory.close()
         self.run = Run(message, memory, self.encode_value)
+        self.prepare()
+        if isinstance(self.function, type):
+            self.instance = self.make_instance()
         return {"type": "ready"}
+
+    def prepare(self) -> None:
+        """Change what blocks see of the run; for subclasses."""
+
+    def make_instance(self) -> object:
+        """Return an instance of the function, which is a class."""
+        return self.function() if self.run.params is None else self.function(self.run.params)
 
     def block(self, message: dict) -> dict:
         from ._block import Block
@@ -322,7 +372,7 @@ class Server:
         run.memory.start()
         b = Block(run, message["number"], message["window"], arrays, masks)
         try:
-            self.function(b)
+            (self.function if self.instance is None else self.instance)(b)
         finally:
             if private:
                 memory.madvise(mmap.MADV_DONTNEED)
@@ -340,8 +390,17 @@ class Server:
             answer["values"] = b._values
         return answer
 
-    def close(self, message):
-        return {"type": "closed"}
+    def close(self, message: dict) -> dict:
+        answer = {"type": "closed"}
+        if self.instance is not None and closes(self.function):
+            answer["value"] = close_instance(self.instance)
+        return answer
+
+
+def close_instance(instance: object) -> object:
+    """Return the value of an instance's close as JSON has it; None if it returns none."""
+    value = instance.close()
+    return None if value is None else encode_json(value, "close() returned")
 
 
 def serve(sock, function=None, encode_value=encode_json):
@@ -423,11 +482,17 @@ def load(wanted):
         loader = _Loader(name, path)
         spec = importlib.util.spec_from_file_location(
             name, path, loader=loader, submodule_search_locations=spec.submodule_search_locations)
-    try:
-        with open(path, "rb") as f:
-            source = f.read()
-    except OSError as e:
-        raise Failure(type(e).__name__, "%s: %s" % (path, e.strerror)) from None
+    if wanted.get("source"):
+        source = base64.b64decode(wanted["source"])
+        # Tracebacks have lines of this source, whatever the machine has under the path.
+        lines = importlib.util.decode_source(source).splitlines(keepends=True)
+        linecache.cache[path] = len(source), None, lines, path
+    else:
+        try:
+            with open(path, "rb") as f:
+                source = f.read()
+        except OSError as e:
+            raise Failure(type(e).__name__, "%s: %s" % (path, e.strerror)) from None
     digest = hashlib.sha256(source).hexdigest()
     if wanted.get("sha256") and wanted["sha256"] != digest:
         raise Failure("SourceChanged",
@@ -458,6 +523,7 @@ def load(wanted):
     if not callable(function):
         raise Failure("TypeError", "%s in %s is a %s, expected a function of one argument" % (
             wanted["name"], path, type(function).__name__))
+    check_class(function, "%s in %s" % (wanted["name"], path))
     return function, path, digest
 
 

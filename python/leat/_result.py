@@ -35,6 +35,9 @@ class Result:
     """Values that blocks emitted, in the order of blocks; empty if there is a merge function."""
     merged: Any
     """Result of the merge function; None without one, and if no block emitted a value."""
+    worker_values: list[Any]
+    """What close returned for the instances of a function that is a class, in the order of
+    workers; without those that returned None."""
     warnings: list[str]
     """Warnings, which were also issued as Python warnings."""
     notes: list[str]
@@ -45,7 +48,7 @@ class Result:
     """Number of workers."""
 
     def __init__(self, started: dict[str, Any], done: dict[str, Any], values: list[Any],
-                 merged: Any, warnings: list[str]) -> None:
+                 merged: Any, worker_values: list[Any], warnings: list[str]) -> None:
         self.outputs = {one["name"]: one for one in done["outputs"]}
         self.paths = {name: one["path"] for name, one in self.outputs.items()}
         self.statistics = {name: [band["statistics"] for band in one["bands"]]
@@ -53,7 +56,7 @@ class Result:
         self.seconds = done["elapsed_seconds"]
         self.blocks, self.resumed = done["blocks"], done["resumed_blocks"]
         self.timings = {one["stage"]: one for one in done["timings"]["stages"]}
-        self.values, self.merged = values, merged
+        self.values, self.merged, self.worker_values = values, merged, worker_values
         self.warnings, self.notes = warnings, done["notes"]
         self.grid, self.workers = started["grid"], started["workers"]
 

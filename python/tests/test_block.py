@@ -36,7 +36,8 @@ class Leat:
     def __init__(self, function: Any, pixels: Any, nodata: Optional[str] = None,
                  output: Any = ("", 0, None), overlap: int = 0,
                  mask: Any = None, emits: bool = True, private: bool = False,
-                 limit: int = 1 << 20, transform: Any = (100, 10, 0, 200, 0, -10)) -> None:
+                 limit: int = 1 << 20, transform: Any = (100, 10, 0, 200, 0, -10),
+                 more: Any = ()) -> None:
         ours, theirs = socket.socketpair()
         self.sock = ours
         self.thread = threading.Thread(target=_function.serve, args=(theirs, function), daemon=True)
@@ -50,6 +51,7 @@ class Leat:
         f = file(str(pixels.dtype), nodata, len(pixels))
         if mask is not None:
             f.update(mask_planes=1, mask=[0] * len(pixels))
+        f.update(more)
         self.ready = self.call(dict(
             type="setup", worker=0, workers=1, slot=0, label="worker 1", params={"a": 1},
             grid=dict(width=8, height=3, transform=transform, crs="EPSG:32631"),

@@ -2,6 +2,8 @@ package pyfunc
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/apply/internal/exec"
+	"leat/apply/internal/jobspec"
 	"leat/apply/internal/resolve"
 	"leat/apply/outcome"
 	"leat/codec"
@@ -35,6 +38,8 @@ type Spec struct {
 	Params     json.RawMessage `json:"params,omitempty"`
 	SHA256     string          `json:"sha256,omitempty"`  // of the source, once it is known
 	Version    string          `json:"version,omitempty"` // of leat
+	// Text is the source of File, for workers: they need not have the file.
+	Text []byte `json:"text,omitempty"`
 }
 
 // Label returns the function's name for messages and descriptions.
@@ -76,6 +81,7 @@ type Function struct {
 	socket *net.UnixConn
 	// maxOutput is the limit of the output memory of a slot.
 	maxOutput int64
+	closes    bool
 
 	mu     sync.Mutex
 	loaded *process // has loaded the function, for the first slot
@@ -87,12 +93,13 @@ type Options struct {
 	// Socket, if not nil, is the function socket of the caller, which serves the connections that
 	// are passed through it.
 	Socket         *net.UnixConn
+	Closes         bool // what Function.Closes returns, with a socket
 	MaxOutputBytes int64
 }
 
 // New returns the function of a spec.
 func New(spec Spec, o Options) *Function {
-	f := &Function{spec: spec, out: o.Output, socket: o.Socket, maxOutput: o.MaxOutputBytes}
+	f := &Function{spec: spec, out: o.Output, socket: o.Socket, closes: o.Closes, maxOutput: o.MaxOutputBytes}
 	if f.out == nil {
 		f.out = os.Stderr
 	}
@@ -110,9 +117,39 @@ func Load(ctx context.Context, spec Spec, o Options) (*Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.spec.SHA256, f.loaded = a.SHA256, p
+	f.spec.SHA256, f.closes, f.loaded = a.SHA256, a.Closes, p
 	return f, nil
 }
+
+// Closes reports whether states of the function may have a value at their end: whether it is a
+// class with a method close.
+func (f *Function) Closes() bool { return f.closes }
+
+// WorkerSpec returns the spec for workers in other processes. It has the source of a file, so that
+// they need not read it. If they share no directory with this machine, they also look for Python in
+// their own $PATH.
+func (f *Function) WorkerSpec(share bool) (*Spec, error) {
+	s := f.spec
+	if s.File != "" {
+		source, err := os.ReadFile(s.File)
+		if err != nil {
+			return nil, err
+		}
+		if sum := sha256.Sum256(source); hex.EncodeToString(sum[:]) != s.SHA256 {
+			return nil, fmt.Errorf("%s was changed after it was loaded", s.File)
+		}
+		if len(source) <= maxSource {
+			s.Text = source
+		}
+	}
+	if !share {
+		s.Executable = filepath.Base(s.Executable)
+	}
+	return &s, nil
+}
+
+// maxSource is the maximum length of a source that workers get with the job; they read larger ones.
+const maxSource = 8 << 20
 
 // Spec returns the spec, with the sum of the source after Load.
 func (f *Function) Spec() *Spec { return &f.spec }
@@ -151,7 +188,7 @@ func (f *Function) loadMessage() *loadMessage {
 	m := &loadMessage{Type: "load", Protocol: protocolVersion, Version: f.spec.Version}
 	if s := &f.spec; f.socket == nil {
 		m.Function = &functionSource{File: s.File, Module: s.Module, Name: s.Name, Directory: s.Directory,
-			SHA256: s.SHA256}
+			SHA256: s.SHA256, Source: s.Text}
 	}
 	return m
 }
@@ -159,8 +196,9 @@ func (f *Function) loadMessage() *loadMessage {
 // Exec returns the function of a run of the job.
 func (f *Function) Exec(job *resolve.Job) exec.Function {
 	return exec.Function{
-		Shared: true,
-		Emits:  Emits(),
+		Shared:       true,
+		Emits:        Emits(),
+		WorkerValues: Emits(),
 		Setup: func(ctx context.Context, w exec.WorkerInfo) (any, error) {
 			s := &slot{function: f, job: job, info: w, life: ctx}
 			return s, s.open(ctx)
@@ -171,7 +209,7 @@ func (f *Function) Exec(job *resolve.Job) exec.Function {
 			if s == nil {
 				return nil, nil
 			}
-			return nil, s.close()
+			return s.close()
 		},
 	}
 }
@@ -352,7 +390,7 @@ func (s *slot) setupMessage(b *exec.Block) *setupMessage {
 			m.Inputs = append(m.Inputs, inputMessage{Name: f.Name, List: s.job.Inputs.Lists[f.Name]})
 		}
 		in := &m.Inputs[len(m.Inputs)-1]
-		in.Files = append(in.Files, describeFile(f))
+		in.Files = append(in.Files, describeFile(f, s.job.Values.Controls.Unscale))
 	}
 	for _, o := range s.job.Outputs {
 		out := outputMessage{Name: o.Name, Bands: o.Bands, Nodata: nodataText(o.Nodata)}
@@ -366,7 +404,7 @@ func (s *slot) setupMessage(b *exec.Block) *setupMessage {
 	return m
 }
 
-func describeFile(f *resolve.File) fileMessage {
+func describeFile(f *resolve.File, unscale bool) fileMessage {
 	m := fileMessage{Path: f.Path, Type: f.Type.String(), Bands: f.Layers}
 	for _, n := range f.Nodata {
 		m.Nodata = append(m.Nodata, nodataText(n))
@@ -387,7 +425,22 @@ func describeFile(f *resolve.File) fileMessage {
 	if !scaled {
 		m.Scale, m.Offset = nil, nil
 	}
+	m.Unscale = scaled && (unscale || f.Scale != 0)
 	return m
+}
+
+// CheckScales returns an error if the job applies a scale or offset that is not a finite number.
+func CheckScales(job *resolve.Job) error {
+	var errs []error
+	for _, f := range job.Inputs.Files {
+		for _, l := range f.Layers {
+			if scale, offset := f.Scaling(l, job.Values.Controls.Unscale); scale-scale != 0 || offset-offset != 0 {
+				errs = append(errs, jobspec.Errorf("Controls.Unscale", "input %s: %s has a band %d with scale %v and offset %v",
+					f.Name, f.Path, l, scale, offset))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func nodataText(v *ndarray.Scalar) *string {
@@ -414,8 +467,10 @@ func (s *slot) drop() {
 	s.process, s.conn, s.memory, s.ready = nil, nil, nil, false
 }
 
-// close ends the connection after the last block.
-func (s *slot) close() error {
+// close ends the connection after the last block, and returns the value of the state: JSON, null if
+// there is none.
+func (s *slot) close() (value json.RawMessage, err error) {
+	value = json.RawMessage("null")
 	defer func() {
 		if s.memory != nil {
 			_ = s.memory.close()
@@ -423,21 +478,24 @@ func (s *slot) close() error {
 		}
 	}()
 	if s.conn == nil {
-		return nil
+		return value, nil
 	}
 	if s.life.Err() != nil {
 		s.drop()
-		return nil
+		return value, nil
 	}
-	_, err := s.call(s.life, closeMessage{Type: "close"}, -1, "closed")
+	a, err := s.call(s.life, closeMessage{Type: "close"}, -1, "closed")
+	if err == nil && len(a.Value) > 0 {
+		value = a.Value
+	}
 	if s.process != nil && err == nil {
 		s.process.end()
 		s.process, s.conn = nil, nil
-		return nil
+		return value, nil
 	}
 	s.drop()
 	if s.life.Err() != nil {
-		return nil
+		return value, nil
 	}
-	return err
+	return value, err
 }

@@ -22,6 +22,7 @@ type (
 		Name      string `json:"name"`
 		Directory string `json:"directory"`
 		SHA256    string `json:"sha256"`
+		Source    []byte `json:"source,omitempty"`
 	}
 	setupMessage struct {
 		Type           string          `json:"type"`
@@ -63,6 +64,7 @@ type (
 		Mask       []int     `json:"mask,omitempty"`
 		Scale      []string  `json:"scale,omitempty"`
 		Offset     []string  `json:"offset,omitempty"`
+		Unscale    bool      `json:"unscale,omitempty"`
 	}
 	outputMessage struct {
 		Name   string  `json:"name"`
@@ -97,6 +99,9 @@ type answer struct {
 	PID      int    `json:"pid"`
 	File     string `json:"file"`
 	SHA256   string `json:"sha256"`
+	Closes   bool   `json:"closes"`
+	// closed
+	Value json.RawMessage `json:"value"`
 	// done
 	Outputs []*outputArray    `json:"outputs"`
 	Values  []json.RawMessage `json:"values"`
