@@ -233,6 +233,7 @@ class Results(SceneCase):
         self.assertEqual(seen[-1], (9, 9))
         child = self.script("""
             import leat, sys
+            sys.modules["tqdm"] = sys.modules["tqdm.auto"] = None  # as if it were not installed
             leat.apply("red", dict(red=sys.argv[1]), "x.tif", progress=True)""", self.scene["red"])
         self.assertEqual(child.communicate()[1], "1 of 1 blocks (100 %)\n")
 

@@ -95,7 +95,8 @@ class Classes(SceneCase):
         assert same is not None
         self.assertEqual(same["min"], 1)
         without = leat.apply(Total, dict(red=self.scene["red"]), window=64, **way)
-        self.assertEqual(sum(v["sum"] for v in without.worker_values), sum(v["sum"] for v in values))
+        self.assertEqual(sum(v["sum"] for v in without.worker_values),
+                         sum(v["sum"] for v in values))
 
     def test_in_this_process(self) -> None:
         for way in WAYS[:2]:
