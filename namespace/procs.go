@@ -2,11 +2,12 @@ package namespace
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"leat/internal/lazyregexp"
 )
 
 // procInfo describes a process.
@@ -107,9 +108,9 @@ func commandText(raw string) string {
 }
 
 var (
-	urlInArgument = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>` + "`" + `]*`)
+	urlInArgument = lazyregexp.New(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>` + "`" + `]*`)
 	// secretInURL matches a user, a query, a fragment, and a port that may begin a password.
-	secretInURL = regexp.MustCompile(`[@?#]|//[^/]*:[0-9]*[^0-9/]`)
+	secretInURL = lazyregexp.New(`[@?#]|//[^/]*:[0-9]*[^0-9/]`)
 )
 
 // withoutSecrets hides what follows the scheme of a URL in an argument if that may be a secret.

@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"time"
+
+	"leat/internal/lazyregexp"
 )
 
 // Dir is a directory of a job on this host.
@@ -67,7 +68,7 @@ var (
 	ErrClosed = errors.New("namespace is closed")
 )
 
-var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+var plainName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 func (s *Spec) validate() error {
 	var errs []error

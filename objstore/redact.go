@@ -2,9 +2,10 @@ package objstore
 
 import (
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
+
+	"leat/internal/lazyregexp"
 )
 
 // Redact returns a URL for printing and storing: without userinfo, signatures, other secrets and
@@ -222,9 +223,9 @@ func secret(name string) bool {
 }
 
 var (
-	urlInText   = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://\S+`) // may end too late, see urlEnd
-	afterQuote  = regexp.MustCompile("^([,:;)\\]}>\"'`\\\\]|[.!?]*$)")
-	paramInText = regexp.MustCompile(`([A-Za-z0-9_.%-]+)=[^\s&;"'<>]+`)
+	urlInText   = lazyregexp.New(`[A-Za-z][A-Za-z0-9+.-]*://\S+`) // may end too late, see urlEnd
+	afterQuote  = lazyregexp.New("^([,:;)\\]}>\"'`\\\\]|[.!?]*$)")
+	paramInText = lazyregexp.New(`([A-Za-z0-9_.%-]+)=[^\s&;"'<>]+`)
 )
 
 // RedactURLs returns a text for printing, with the URLs in it redacted.

@@ -50,13 +50,13 @@ func (f *gridFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&f.grid, "grid", "", "`GRID`: the grid onto which inputs on others are warped: a raster that has it, or CRS,MINX,MINY,MAXX,MAXY,SIZE[,SIZEY] such as EPSG:32631,500000,5190000,509990,5200000,10; CRS may also be a raster, a file .prj or .wkt, or none")
 	fl.StringVar(&f.pixelSize, "pixel-size", "", "`SIZE[,SIZEY]`: a grid of pixels of this size, whose edges are multiples of it, as gdalwarp -tap makes it; inputs on others are warped onto it")
 	fl.StringVar(&f.crs, "crs", "", "`CRS`: that of the grid of --pixel-size, such as EPSG:32631, a raster or a file .prj or .wkt (default: that of the reference)")
-	fl.StringArrayVar(&f.resample, "resample", nil,
+	addList(fl, &f.resample, "resample", "",
 		"`[NAME=]METHOD`: how an input is warped: near (default), bilinear, cubic, cubicspline, lanczos, average, rms, mode, min, max, median, q1 or q3")
-	fl.StringArrayVar(&f.useOverviews, "use-overviews", nil,
+	addList(fl, &f.useOverviews, "use-overviews", "",
 		"`NAME`: an input may be warped from its overviews where they have the resolution that is needed (default: from its pixels)")
 	fl.StringVar(&f.bbox, "bbox", "", "`X,Y,X,Y`: cover only pixels whose centres lie in a box: smallest x and y, largest x and y, in the grid's coordinates")
 	fl.StringVar(&f.bboxCRS, "bbox-crs", "", "`CRS`: that of the coordinates of --bbox, such as EPSG:4326 (default: that of the grid)")
-	fl.StringArrayVar(&f.extents, "extent", nil,
+	addList(fl, &f.extents, "extent", "",
 		"`FILE`: cover only what a raster, or the layers of a file of vectors, cover, in whatever CRS; again for the box around several")
 	fl.StringVar(&f.cutline, "cutline", "", "`FILE`: pixels whose centre lies in none of its polygons are nodata in all outputs; it is the vector cutline for --layer, --where, --sql, --all-touched and --open-option")
 	fl.StringVar(&f.srcwin, "srcwin", "", "`COL,ROW,W,H`: cover only a window of the footprint's pixels")

@@ -35,19 +35,19 @@ type inputFlags struct {
 
 // AddFlags adds the options.
 func (f *inputFlags) AddFlags(fl *pflag.FlagSet) {
-	fl.StringArrayVarP(&f.inputs, "input", "i", nil,
+	addList(fl, &f.inputs, "input", "i",
 		"`NAME=FILE`: an input, or the URL of one; the same name again, a pattern such as 't*.tif' or a file of names, @list.txt, makes a list of files; items.json#ASSET takes an asset of STAC items")
 	group(fl, "input", "Inputs")
 	fl.StringVar(&f.group, "group", "",
 		"`BY`: STAC items that make up one item of a list: each by itself (item, default), those of one day in UTC (day), or of one day by the sun (solar-day); the first valid pixel counts")
-	fl.StringArrayVar(&f.bandLists, "bands", nil, "`NAME=N,N...`: the bands of an input to use, in this order")
-	fl.StringArrayVar(&f.inputNodata, "input-nodata", nil,
+	addList(fl, &f.bandLists, "bands", "", "`NAME=N,N...`: the bands of an input to use, in this order")
+	addList(fl, &f.inputNodata, "input-nodata", "",
 		"`NAME=V,V...`: nodata of an input instead of what its files say; one value for all bands, or one for each; none for none")
-	fl.StringArrayVar(&f.timeTexts, "times", nil,
+	addList(fl, &f.timeTexts, "times", "",
 		"`[NAME=]TIMES`: when the files of a list were taken, for trend(t, times): auto finds it in their metadata or names; else times such as 2020-01-05,2020-02-01, one for each file, or a file with one in each line")
 	fl.BoolVar(&f.noMask, "no-mask", false, "nodata, masks and alpha do not count: every pixel is valid")
 	fl.BoolVar(&f.unscale, "unscale", false, "values of inputs are pixel*scale + offset where the files have them")
-	fl.StringArrayVar(&f.inputScales, "input-scale", nil,
+	addList(fl, &f.inputScales, "input-scale", "",
 		"`NAME=SCALE[,OFFSET]`: values of this input are pixel*SCALE + OFFSET, whatever its files say; --unscale is not needed")
 }
 

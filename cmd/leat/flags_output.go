@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"leat/apply"
+	"leat/internal/lazyregexp"
 	"leat/ndarray"
 	"leat/objstore"
 	"leat/raster"
@@ -78,23 +78,23 @@ type outputFlags struct {
 
 // AddFlags adds the options.
 func (f *outputFlags) AddFlags(fl *pflag.FlagSet) {
-	fl.StringArrayVarP(&f.outputs, "output", "o", nil, "`[NAME=]FILE.tif`: an output, or the URL of an object to write; the name may be left out (it is out then) if there is one output")
+	addList(fl, &f.outputs, "output", "o", "`[NAME=]FILE.tif`: an output, or the URL of an object to write; the name may be left out (it is out then) if there is one output")
 	group(fl, "output", "Outputs")
-	fl.StringArrayVarP(&f.exprs, "expression", "e", nil, "`[NAME=]EXPR`: how an output is computed; @FILE reads it from a file, @- from standard input")
-	fl.StringArrayVar(&f.types, "type", nil,
+	addList(fl, &f.exprs, "expression", "e", "`[NAME=]EXPR`: how an output is computed; @FILE reads it from a file, @- from standard input")
+	addList(fl, &f.types, "type", "",
 		"`[NAME=]TYPE`: element type, such as uint8 or float32: values are rounded and saturated, and the saturated ones are counted (default: what the expression needs)")
-	fl.StringArrayVar(&f.counts, "count", nil,
+	addList(fl, &f.counts, "count", "",
 		"`[NAME=]N`: expected number of bands; a result with another number is an error (default: that of the result)")
-	fl.StringArrayVar(&f.nodata, "nodata", nil,
+	addList(fl, &f.nodata, "nodata", "",
 		"`[NAME=]VALUE`: nodata value, a number, nan or none (default: that of the inputs where the type holds it, else nan or the end of the type's range)")
-	fl.StringArrayVar(&f.scales, "scale", nil,
+	addList(fl, &f.scales, "scale", "",
 		"`[NAME=]NUMBER`: store (value - offset) / scale, and say so in the file")
-	fl.StringArrayVar(&f.offsets, "offset", nil, "`[NAME=]NUMBER`: see --scale")
+	addList(fl, &f.offsets, "offset", "", "`[NAME=]NUMBER`: see --scale")
 	fl.StringVar(&f.collision, "nodata-collision", "warn",
 		"`WHAT`: warn (default) or error, where a valid result equals nodata")
-	fl.StringArrayVar(&f.formats, "format", nil,
+	addList(fl, &f.formats, "format", "",
 		"`[NAME=]FORMAT`: GDAL's name of the format to write, such as HFA, through GDAL (default: GTiff, leat's own GeoTIFF; leat info --formats lists others)")
-	fl.StringArrayVar(&f.creation, "co", nil,
+	addList(fl, &f.creation, "co", "",
 		"`[NAME=]KEY=VALUE`: creation option in GDAL's names: COMPRESS (DEFLATE, ZSTD, LZW, PACKBITS, NONE), PREDICTOR (1, 2, 3), LEVEL, BLOCKSIZE, INTERLEAVE (BAND, PIXEL), BIGTIFF (YES, IF_NEEDED); of another format (--format) those that leat info --formats FORMAT lists")
 	fl.StringVar(&f.overviews, "overviews", "",
 		"`N,N...`: overview levels, powers of two, or none (default: 4,8,16... while the smaller side stays above 128)")
@@ -104,15 +104,15 @@ func (f *outputFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.noStats, "no-stats", false, "write no statistics and no histogram")
 	fl.BoolVar(&f.noHist, "no-histogram", false, "write no histogram")
 	fl.BoolVar(&f.aux, "aux-xml", false, "write the histogram to FILE.aux.xml too, where GDAL and QGIS look for it")
-	fl.StringArrayVar(&f.names, "names", nil, "`[NAME=]TEXT,...`: names of the bands")
+	addList(fl, &f.names, "names", "", "`[NAME=]TEXT,...`: names of the bands")
 	fl.BoolVar(&f.thematic, "thematic", false, "the pixels are classes (LAYER_TYPE=thematic)")
-	fl.StringArrayVar(&f.colors, "color-table", nil,
+	addList(fl, &f.colors, "color-table", "",
 		"`[NAME=]FILE`: colours and names of the values of uint8 or uint16 pixels: lines 'value red green blue', optionally alpha and a name, as gdaldem and QGIS write them")
-	fl.StringArrayVar(&f.interp, "color-interp", nil,
+	addList(fl, &f.interp, "color-interp", "",
 		"`[NAME=]COLOR,...`: what the bands are when the raster is displayed: gray, red, green, blue, alpha, undefined and the other names of GDAL 3.6; or BAND:COLOR for one band")
 	fl.StringVar(&f.unit, "unit", "", "`TEXT`: unit of the values")
-	fl.StringArrayVar(&f.tags, "metadata", nil, "`KEY=VALUE`: metadata item")
-	fl.StringArrayVar(&f.stac, "stac", nil,
+	addList(fl, &f.tags, "metadata", "", "`KEY=VALUE`: metadata item")
+	addList(fl, &f.stac, "stac", "",
 		"`[NAME=]FILE.json`: write a STAC Item for the outputs, or for one of them")
 	fl.StringVar(&f.datetime, "datetime", "",
 		"`TIME[/TIME]`: when the pixels were taken, for --stac (default: what the inputs say)")
@@ -277,7 +277,7 @@ func (f *outputFlags) addTo(job *apply.Job) (complete bool, _ error) {
 }
 
 // namedExpression is NAME=EXPRESSION, but not a comparison.
-var namedExpression = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*=([^=](?s:.*))$`)
+var namedExpression = lazyregexp.New(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*=([^=](?s:.*))$`)
 
 // addExpressions adds the expressions. If outputs are missing, one without a name may be for any of
 // them.

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"leat/apply"
+	"leat/internal/lazyregexp"
 )
 
 // maxPythonParams bounds the size of a function's parameters.
@@ -60,7 +60,7 @@ func (f *pythonFlags) given() bool {
 func (f *pythonFlags) socketGiven() bool { return f.set.Changed("function-socket") }
 
 var (
-	pythonModule = regexp.MustCompile(`^[\pL_][\pL\pN_]*(\.[\pL_][\pL\pN_]*)*$`)
+	pythonModule = lazyregexp.New(`^[\pL_][\pL\pN_]*(\.[\pL_][\pL\pN_]*)*$`)
 	pythonNames  = pythonModule // attributes with dots between them
 )
 

@@ -24,24 +24,24 @@ type vectorFlags struct {
 
 // AddFlags adds the options.
 func (f *vectorFlags) AddFlags(fl *pflag.FlagSet) {
-	fl.StringArrayVarP(&f.vectors, "vector", "v", nil,
+	addList(fl, &f.vectors, "vector", "v",
 		"`NAME=FILE`: an input made of vectors (GeoPackage, Shapefile, GeoJSON, whatever OGR opens; needs GDAL), which are burned onto the grid before the first block")
 	group(fl, "vector", "Vectors")
-	fl.StringArrayVar(&f.layer, "layer", nil,
+	addList(fl, &f.layer, "layer", "",
 		"`NAME=LAYER`: which of several layers, by its name, or by its number from 0")
-	fl.StringArrayVar(&f.burn, "burn", nil,
+	addList(fl, &f.burn, "burn", "",
 		"`NAME=VALUE|ATTRIBUTE`: what features are burned with: a number, or the attribute of that name (default: 1)")
-	fl.StringArrayVar(&f.where, "where", nil,
+	addList(fl, &f.where, "where", "",
 		"`NAME=CONDITION`: only features for which it holds, such as roads='class > 3'")
-	fl.StringArrayVar(&f.sql, "sql", nil,
+	addList(fl, &f.sql, "sql", "",
 		"`NAME=STATEMENT`: burn the result of a statement, such as roads='SELECT * FROM roads WHERE lanes * 2 > 4'")
-	fl.StringArrayVar(&f.null, "null", nil,
+	addList(fl, &f.null, "null", "",
 		"`NAME=VALUE`: the pixel where no feature lies (default: 0); valid unless --input-nodata says otherwise")
-	fl.StringArrayVar(&f.vectorType, "vector-type", nil,
+	addList(fl, &f.vectorType, "vector-type", "",
 		"`NAME=TYPE`: type of the pixels (default: for a number the first of uint8, int32 and float64 that holds it; for an attribute int32, int64 or float64, as it is stored); a value that does not fit is an error")
-	fl.StringArrayVar(&f.allTouched, "all-touched", nil,
+	addList(fl, &f.allTouched, "all-touched", "",
 		"`NAME`: burn all pixels that a line or polygon touches, not only those whose centre it covers")
-	fl.StringArrayVar(&f.openOptions, "open-option", nil,
+	addList(fl, &f.openOptions, "open-option", "",
 		"`NAME=KEY=VALUE`: an option of the driver that opens the file, such as X_POSSIBLE_NAMES=lon of CSV files")
 }
 

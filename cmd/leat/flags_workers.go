@@ -65,7 +65,7 @@ func (f *workerFlags) AddFlags(fl *pflag.FlagSet) {
 		"take workers of other versions and architectures too: the outputs may differ in their last bits")
 	fl.IntVar(&f.cpus, "cpus", 0, "`N`: cores that each job asks for; it computes as many blocks at once (default: what --batch-options or the system says)")
 	fl.StringVar(&f.options, "batch-options", "", "`TEXT`: options for sbatch or qsub, written as in a job script, such as '-p short -t 1:00:00'")
-	fl.StringArrayVar(&f.init, "batch-init", nil,
+	addList(fl, &f.init, "batch-init", "",
 		"`COMMAND`: a line of shell to run before each worker, such as 'module load gdal'")
 	fl.StringVar(&f.prefix, "batch-prefix", "",
 		"`TEXT`: what precedes the worker's command, such as 'apptainer exec image.sif'")

@@ -52,15 +52,15 @@ func (f *zoneFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&f.layer, "zones-layer", "", "`LAYER`: which of several layers, by its name, or by its number from 0")
 	fl.StringVar(&f.where, "zones-where", "", "`CONDITION`: only features for which it holds, such as 'class > 3'")
 	fl.StringVar(&f.sql, "zones-sql", "", "`STATEMENT`: the result of a statement instead of a layer")
-	fl.StringArrayVar(&f.openOptions, "zones-open-option", nil, "`KEY=VALUE`: an option of the driver that opens the file")
+	addList(fl, &f.openOptions, "zones-open-option", "", "`KEY=VALUE`: an option of the driver that opens the file")
 	fl.StringVar(&f.weights, "weights", "centre",
 		"`RULE`: which pixels are in a polygon: centre (default): those whose centre it covers; touch: those that it touches; coverage: all that it covers a part of, weighted by the share")
 	fl.StringVar(&f.outside, "outside", "warn",
 		"`WHAT`: warn (default: they have rows without values) or error, if polygons lie outside the raster")
-	fl.StringArrayVarP(&f.exprs, "expression", "e", nil,
+	addList(fl, &f.exprs, "expression", "e",
 		"`[NAME=]EXPR`: what the statistics are of; again for several; @FILE reads it from a file (default: each input)")
 	group(fl, "expression", "Statistics")
-	fl.StringArrayVar(&f.stats, "stat", nil,
+	addList(fl, &f.stats, "stat", "",
 		"`LIST`: "+strings.Join(zonal.Names(), ", ")+", separated by commas; p0 to p100 are percentiles; histogram(0, 0.5, 1) counts in ranges (default: count,min,mean,max)")
 	fl.StringVarP(&f.output, "output", "o", "", "`FILE`: the table (.csv, .parquet) or the polygons with their statistics (.geojson, .gpkg; needs GDAL), or the URL of an object to write")
 	group(fl, "output", "Table")

@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,13 +14,14 @@ import (
 	"leat/apply"
 	"leat/apply/outcome"
 	"leat/internal/gdal"
+	"leat/internal/lazyregexp"
 	"leat/internal/regular"
 	"leat/objstore"
 	"leat/raster"
 )
 
 // systemName matches a CRS given by its authority and number.
-var systemName = regexp.MustCompile(`^[A-Za-z]+:[0-9]+$`)
+var systemName = lazyregexp.New(`^[A-Za-z]+:[0-9]+$`)
 
 // gridOf is the grid of a raster, or one by numbers: CRS,MINX,MINY,MAXX,MAXY,SIZE[,SIZEY].
 func gridOf(ctx context.Context, job *apply.Job, text string) (g raster.Grid, err error) {

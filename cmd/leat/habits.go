@@ -2,7 +2,8 @@ package main
 
 import (
 	"fmt"
-	"regexp"
+
+	"leat/internal/lazyregexp"
 )
 
 // otherCommands maps words that other tools use for commands to those that leat may have there.
@@ -55,7 +56,7 @@ var otherFunctions = map[string]string{
 }
 
 // otbBand matches a band as OTB's BandMath names it.
-var otbBand = regexp.MustCompile(`^im[0-9]+b([0-9]+)$`)
+var otbBand = lazyregexp.New(`^im[0-9]+b([0-9]+)$`)
 
 // otherTools are options of gdal_calc, gdalwarp, gdal_translate and rio calc, and what leat apply
 // has instead. An option with one dash is listed by the letters after it.

@@ -22,9 +22,9 @@ var commandGroups = []struct {
 	{"Jobs", []string{"jobs", "worker"}},
 }
 
-// addTopics adds the topics of leat help. A topic is a command without a function.
-func addTopics(root *cobra.Command) {
-	options := applyCommand().Flags()
+// addTopics adds the topics of leat help, with options of leat apply. A topic is a command without
+// a function.
+func addTopics(root *cobra.Command, options *pflag.FlagSet) {
 	for _, topic := range []struct{ name, short, text, group string }{
 		{"expressions", "What expressions may contain", expressionsTopic(), ""},
 		{"grid", "Which pixels outputs have, and how inputs are warped onto them", gridTopic, "Grid"},

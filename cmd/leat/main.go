@@ -39,6 +39,7 @@ func (e seeError) Unwrap() error { return e.err }
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 func main() {
+	delayCollection()
 	code, signal := run(os.Args[1:])
 	if signal != 0 {
 		dieBy(signal)
@@ -124,7 +125,8 @@ workers, and writes GeoTIFFs that are the same byte for byte for any number of w
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(applyCommand(), zonalCommand(), infoCommand(), demoCommand(), workerCommand(), cacheCommand(),
+	apply := applyCommand()
+	root.AddCommand(apply, zonalCommand(), infoCommand(), demoCommand(), workerCommand(), cacheCommand(),
 		stageCommand(), jobsCommand(), versionCommand(), configCommand(), manCommand())
 	root.PersistentPreRunE = configure
 	addProfile(root)
@@ -132,7 +134,7 @@ workers, and writes GeoTIFFs that are the same byte for byte for any number of w
 	root.SetHelpCommand(helpCommand())
 	addCompletion(root)
 	completeCommon(root)
-	addTopics(root)
+	addTopics(root, apply.Flags())
 	addHelp(root)
 	setShortHelp(root)
 	return root

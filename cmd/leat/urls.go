@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 
+	"leat/internal/lazyregexp"
 	"leat/internal/terminal"
 	"leat/objstore"
 	"leat/stores"
@@ -43,7 +43,7 @@ func withURL(url, text string) string {
 var errStream = errors.New("- is no raster: rasters are read and written in pieces, which standard input and output can't be; expected a file or a URL (a file of that name is ./-)")
 
 // oneSlash matches the beginning of a URL that lacks a slash.
-var oneSlash = regexp.MustCompile(`^(s3|gs|azblob|https?|file):/[^/]`)
+var oneSlash = lazyregexp.New(`^(s3|gs|azblob|https?|file):/[^/]`)
 
 // localName is the path of a file: URL, and everything else as it is.
 func localName(path string) (string, error) {

@@ -3,12 +3,12 @@ package gdal
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"unsafe"
 
+	"leat/internal/lazyregexp"
 	"leat/internal/tiffwrite"
 	"leat/ndarray"
 	"leat/raster"
@@ -206,7 +206,7 @@ func srsOf(r raster.CRS) (hSRS, error) {
 	return s, nil
 }
 
-var codePattern = regexp.MustCompile(`^[A-Za-z_]+:[0-9]+$`)
+var codePattern = lazyregexp.New(`^[A-Za-z_]+:[0-9]+$`)
 
 func srsOfKeys(k *raster.GeoKeys) hSRS {
 	path := fmt.Sprintf("/vsimem/leat-crs-%d.tif", serial.Add(1))

@@ -1,13 +1,14 @@
 package cloud
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"leat/internal/lazyregexp"
 )
 
 // escaped matches gocloud's escape of a character that it assumes the store rejects.
-var escaped = regexp.MustCompile(`__0x([0-9a-fA-F]+)__`)
+var escaped = lazyregexp.New(`__0x([0-9a-fA-F]+)__`)
 
 // unescape undoes gocloud's escapes. Stores accept those characters, and objects that other
 // programs named so must be found.

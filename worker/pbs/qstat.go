@@ -5,9 +5,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"leat/internal/lazyregexp"
 )
 
 // job is what qstat prints about a job, an array or a subjob.
@@ -41,7 +42,7 @@ const (
 	array = -2
 )
 
-var idForm = regexp.MustCompile(`^([0-9]+)(\[([0-9]*)\])?(\.[A-Za-z0-9._-]+)?(@[A-Za-z0-9._-]+)?$`)
+var idForm = lazyregexp.New(`^([0-9]+)(\[([0-9]*)\])?(\.[A-Za-z0-9._-]+)?(@[A-Za-z0-9._-]+)?$`)
 
 func parseID(s string) (id, bool) {
 	m := idForm.FindStringSubmatch(s)
@@ -110,9 +111,9 @@ func parse(text []byte) *listing {
 }
 
 var (
-	known   = regexp.MustCompile(`^\s+"(Jobs|pbs_version)":`)
-	heading = regexp.MustCompile(`^(\s*)"([^"]*)":\s*\{$`)
-	member  = regexp.MustCompile(`^(\s*)"(job_state|Exit_status|comment|max_array_size)":\s*(.*?),?$`)
+	known   = lazyregexp.New(`^\s+"(Jobs|pbs_version)":`)
+	heading = lazyregexp.New(`^(\s*)"([^"]*)":\s*\{$`)
+	member  = lazyregexp.New(`^(\s*)"(job_state|Exit_status|comment|max_array_size)":\s*(.*?),?$`)
 )
 
 // lines parses one key per line. Members count only at the indentation of the first line after a

@@ -24,11 +24,19 @@ type Chooser struct {
 	next    int              // all tiles below it have been sampled
 	sampled map[int]struct{} // tiles from next on that have been sampled
 	samples []sample         // the best so far, by index; at most trialTiles
+	trials  []*trial         // not in use
 }
 
+// sample has the sizes of a tile by candidate.
 type sample struct {
 	index int
-	tile  []byte
+	sizes []int
+}
+
+// trial has what one worker needs to encode a sample with each candidate.
+type trial struct {
+	encoders []*tiffwrite.Encoder
+	out      []byte
 }
 
 const (
@@ -94,21 +102,29 @@ func (c *Chooser) needs(index int, m stats.Moments) bool {
 	return len(c.samples) < trialTiles || index < c.samples[trialTiles-1].index
 }
 
-// offer passes a finished tile to the chooser; each index is offered once. It copies the tile if it
-// becomes a sample; the contents of tiles that needs rejects don't matter.
+// offer passes a finished tile to the chooser; each index is offered once. A tile that may become a
+// sample is encoded with each candidate, by its worker, so that workers do that at the same time.
+// The contents of tiles that needs rejects don't matter.
 func (c *Chooser) offer(index int, tile []byte, m stats.Moments) error {
 	if c.file == nil || c.chosen.Load() != nil {
 		return nil
+	}
+	var sizes []int
+	if c.needs(index, m) {
+		var err error
+		if sizes, err = c.try(tile[:c.shape.Bytes()]); err != nil {
+			return err
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.chosen.Load() != nil {
 		return nil
 	}
-	if c.wants(m) {
+	if sizes != nil {
 		at, _ := slices.BinarySearchFunc(c.samples, index, func(s sample, i int) int { return s.index - i })
 		if at < trialTiles {
-			c.samples = slices.Insert(c.samples, at, sample{index, slices.Clone(tile[:c.shape.Bytes()])})
+			c.samples = slices.Insert(c.samples, at, sample{index, sizes})
 			c.samples = c.samples[:min(len(c.samples), trialTiles)]
 		}
 	}
@@ -124,6 +140,41 @@ func (c *Chooser) offer(index int, tile []byte, m stats.Moments) error {
 		return c.decide()
 	}
 	return nil
+}
+
+// try returns the sizes of a sample by candidate.
+func (c *Chooser) try(tile []byte) ([]int, error) {
+	t := c.takeTrial()
+	sizes := make([]int, len(c.candidates))
+	for i, enc := range t.encoders {
+		b, err := enc.Encode(t.out[:0], tile)
+		if err != nil {
+			return nil, err
+		}
+		t.out, sizes[i] = b, len(b)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.chosen.Load() == nil {
+		c.trials = append(c.trials, t)
+	}
+	return sizes, nil
+}
+
+// takeTrial returns a trial that no worker uses.
+func (c *Chooser) takeTrial() *trial {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := len(c.trials); n > 0 {
+		t := c.trials[n-1]
+		c.trials = c.trials[:n-1]
+		return t
+	}
+	t := &trial{out: make([]byte, 0, c.shape.Bytes())}
+	for _, candidate := range c.candidates {
+		t.encoders = append(t.encoders, tiffwrite.NewEncoder(c.shape, candidate))
+	}
+	return t
 }
 
 // finish decides with the samples there are, or takes the default if there are none.
@@ -143,23 +194,17 @@ func (c *Chooser) finish() (tiffwrite.Coding, error) {
 func (c *Chooser) decide() error {
 	best, least := len(c.candidates)-1, -1
 	if len(c.samples) > 0 {
-		var buf []byte
-		for i, candidate := range c.candidates {
-			enc, size := tiffwrite.NewEncoder(c.shape, candidate), 0
+		for i := range c.candidates {
+			size := 0
 			for _, s := range c.samples {
-				b, err := enc.Encode(buf[:0], s.tile)
-				if err != nil {
-					return err
-				}
-				buf = b
-				size += len(b)
+				size += s.sizes[i]
 			}
 			if least < 0 || size <= least {
 				best, least = i, size
 			}
 		}
 	}
-	c.samples, c.sampled = nil, nil
+	c.samples, c.sampled, c.trials = nil, nil, nil
 	if err := c.file.appendChoice(best); err != nil {
 		return err
 	}

@@ -61,6 +61,9 @@ func (e *Encoder) Encode(b block.Block, a *ndarray.Array, x Extra) (*Record, err
 	begin := time.Now()
 	var inStats time.Duration
 	w := b.Window
+	if cap(r.Data) == 0 { // pages that are never written take no memory, and growing copies all others
+		r.Data = make([]byte, 0, l.tileBytes(b))
+	}
 	for plane := range l.File.Planes() {
 		for at := range l.tilesIn(w) {
 			part := l.tileWindow(0, at.col, at.row)

@@ -114,6 +114,15 @@ func (l *Layout) tilesOf(b block.Block) (list []int) {
 	return list
 }
 
+// tileBytes returns the size of a block's tiles before they are encoded.
+func (l *Layout) tileBytes(b block.Block) int {
+	tiles := 0
+	for range l.tilesIn(b.Window) {
+		tiles++
+	}
+	return tiles * l.File.Planes() * l.File.Shape().Bytes()
+}
+
 // bandsPerTile returns how many bands a tile holds.
 func (l *Layout) bandsPerTile() int { return l.File.Bands / l.File.Planes() }
 
