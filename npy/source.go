@@ -158,7 +158,7 @@ func (n *File) Read(ctx context.Context, bands []int, w raster.Window, dst *ndar
 		if err != nil {
 			return err
 		}
-		defer prefetcher.Fetch(ranges)()
+		defer prefetcher.Fetch(ranges, nil)()
 	}
 	if n.col == 1 {
 		return n.readRows(ctx, bands, w, dst)

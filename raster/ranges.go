@@ -25,5 +25,8 @@ type Prefetcher interface {
 	// Fetch starts to fetch the ranges and returns at once. Until release is called, ReadAt of
 	// these bytes sends no further request: it waits for the fetch and returns its error. release
 	// is called once, by any goroutine.
-	Fetch(ranges []Range) (release func())
+	//
+	// If skip is not nil, Fetch calls it for each range that it does not hold, and does not fetch
+	// those for which skip returns true. skip must return at once and not call the Prefetcher.
+	Fetch(ranges []Range, skip func(Range) bool) (release func())
 }

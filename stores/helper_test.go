@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,6 +58,7 @@ type shop struct {
 	bodies   map[string]int64 // bytes sent, by path
 	status   map[string]int   // status to send instead
 	asked    []string
+	ranges   map[string][]string // as requested, by path
 	noRanges bool
 	plain    bool                     // send no versions
 	bare     string                   // send no version of files with this suffix
@@ -77,7 +79,7 @@ func afterBlocks(t testing.TB, n int64, f func()) {
 }
 
 func newShop(t testing.TB) *shop {
-	s := &shop{dir: t.TempDir(), bodies: map[string]int64{}, status: map[string]int{}}
+	s := &shop{dir: t.TempDir(), bodies: map[string]int64{}, ranges: map[string][]string{}, status: map[string]int{}}
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(s.Close)
 	return s
@@ -86,6 +88,7 @@ func newShop(t testing.TB) *shop {
 func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.asked = append(s.asked, r.Method+" "+r.URL.Path)
+	s.ranges[r.URL.Path] = append(s.ranges[r.URL.Path], r.Header.Get("Range"))
 	delay, status, noRanges := s.delay, s.status[r.URL.Path], s.noRanges
 	s.mu.Unlock()
 	time.Sleep(delay)
@@ -142,6 +145,7 @@ func (s *shop) reset() {
 	defer s.mu.Unlock()
 	s.asked = nil
 	clear(s.bodies)
+	clear(s.ranges)
 }
 
 // sent returns how many bytes of a file were sent.
@@ -149,6 +153,13 @@ func (s *shop) sent(name string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.bodies["/"+name]
+}
+
+// rangesOf returns the ranges of a file that were requested, for messages.
+func (s *shop) rangesOf(name string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.ranges["/"+name])
 }
 
 // gets returns how many GET requests a file had.

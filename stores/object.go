@@ -42,11 +42,11 @@ func (o *object) ReadAt(b []byte, at int64) (int, error) {
 }
 
 // Fetch implements raster.Prefetcher. It does nothing for a staged object.
-func (o *object) Fetch(ranges []raster.Range) (release func()) {
+func (o *object) Fetch(ranges []raster.Range, skip func(raster.Range) bool) (release func()) {
 	if o.local.Load() != nil {
 		return func() {}
 	}
-	return o.remote.Fetch(ranges)
+	return o.remote.Fetch(ranges, skip)
 }
 
 // Version returns the version that is read.

@@ -164,7 +164,8 @@ func TestWindowReadsOnlyItsBytes(t *testing.T) {
 				for i, name := range []string{"a.tif", "b.tif"} {
 					tiles := tilesOf(t, s.path(name), w, 1)
 					if got, head := s.sent(name), headOf(t, s.path(name)); got > head+tiles*21/20+64<<10 {
-						t.Errorf("%v: %d bytes came, the tiles have %d, and directories %d", w, got, tiles, head)
+						t.Errorf("%v: %d bytes came, the tiles have %d, and directories %d: %q", w, got, tiles, head,
+							s.rangesOf(name))
 					}
 					in := res.Plan.Inputs[i]
 					if in.Access != "in pieces" || in.NeedBytes != tiles {
@@ -189,7 +190,7 @@ func TestSharedTilesComeOnce(t *testing.T) {
 	for _, name := range []string{"a.tif", "b.tif"} {
 		tiles := tilesOf(t, s.path(name), w, 1)
 		if got := s.sent(name); got > tiles*21/20+64<<10 {
-			t.Errorf("%s: %d bytes came, the tiles have %d", name, got, tiles)
+			t.Errorf("%s: %d bytes came, the tiles have %d: %q", name, got, tiles, s.rangesOf(name))
 		}
 	}
 }

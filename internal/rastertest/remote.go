@@ -5,6 +5,7 @@ import (
 	"io"
 	"leat/internal/driver"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -33,8 +34,11 @@ func (f *Remote) Strict() {
 	f.strict = true
 }
 
-// Fetch implements raster.Prefetcher.
-func (f *Remote) Fetch(ranges []raster.Range) (release func()) {
+// Fetch implements raster.Prefetcher. It calls skip for every range.
+func (f *Remote) Fetch(ranges []raster.Range, skip func(raster.Range) bool) (release func()) {
+	if skip != nil {
+		ranges = slices.DeleteFunc(ranges, skip)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := f.next

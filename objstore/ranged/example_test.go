@@ -37,7 +37,7 @@ func ExampleOpen() {
 	defer r.Close()
 	// Fetch requests several ranges concurrently; reads of them then come from memory.
 	ranges := []raster.Range{{Offset: 500_000, Bytes: 4096}, {Offset: 900_000, Bytes: 4096}}
-	release := r.Fetch(ranges)
+	release := r.Fetch(ranges, nil)
 	defer release()
 	buf := make([]byte, 12)
 	for _, w := range ranges {

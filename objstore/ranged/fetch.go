@@ -11,8 +11,8 @@ var _ raster.Prefetcher = (*Reader)(nil)
 // Fetch starts to fetch ranges of the object, which must be ordered and disjoint, as
 // driver.SortRanges returns them, and returns at once. It joins ranges that are close together and
 // sends several requests at a time. The bytes stay in memory until release is called, which does
-// not wait. ReadAt reports the errors.
-func (r *Reader) Fetch(ranges []raster.Range) (release func()) {
+// not wait. ReadAt reports the errors. skip is called with a lock of the Reader.
+func (r *Reader) Fetch(ranges []raster.Range, skip func(raster.Range) bool) (release func()) {
 	spans := make([]span, 0, len(ranges))
 	for _, w := range ranges {
 		end := min(w.Offset+w.Bytes, r.info.Size)
@@ -24,7 +24,11 @@ func (r *Reader) Fetch(ranges []raster.Range) (release func()) {
 		}
 		spans = append(spans, span{w.Offset, end - w.Offset})
 	}
-	held, err := r.acquire(spans, false)
+	var skipSpan func(span) bool
+	if skip != nil {
+		skipSpan = func(s span) bool { return skip(raster.Range{Offset: s.at, Bytes: s.bytes}) }
+	}
+	held, err := r.acquire(spans, false, skipSpan)
 	if err != nil {
 		return func() {}
 	}

@@ -62,6 +62,15 @@ func (s *pieces) missing(spans []span) []span {
 	return out
 }
 
+// covers reports whether pieces cover the whole span.
+func (s *pieces) covers(w span) bool {
+	at := w.at
+	for i := s.from(at); at < w.end() && i < len(s.list) && s.list[i].at <= at; i++ {
+		at = s.list[i].end()
+	}
+	return at >= w.end()
+}
+
 // gapAround returns the bounds of the gap between pieces around a missing span.
 func (s *pieces) gapAround(w span, size int64) (first, last int64) {
 	first, last = 0, size

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"sync"
 
 	"leat/objstore"
@@ -197,7 +198,7 @@ func (r *Reader) ReadAt(b []byte, at int64) (int, error) {
 	} else if int64(len(b)) > r.info.Size-at {
 		want = b[:r.info.Size-at]
 	}
-	held, err := r.acquire([]span{{at, int64(len(want))}}, true)
+	held, err := r.acquire([]span{{at, int64(len(want))}}, true, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -224,12 +225,16 @@ func eofOf(b []byte) error {
 }
 
 // acquire returns the pieces that cover the spans, which are ordered and disjoint, and requests
-// what is missing. The caller releases them with releaseAll.
-func (r *Reader) acquire(spans []span, widen bool) ([]*piece, error) {
+// what is missing, except spans for which skip returns true; skip may be nil. The caller releases
+// the pieces with releaseAll.
+func (r *Reader) acquire(spans []span, widen bool, skip func(span) bool) ([]*piece, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return nil, fs.ErrClosed
+	}
+	if skip != nil {
+		spans = slices.DeleteFunc(spans, func(s span) bool { return !r.pieces.covers(s) && skip(s) })
 	}
 	missing := r.pieces.missing(spans)
 	if widen {

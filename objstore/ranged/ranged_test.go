@@ -154,7 +154,7 @@ func TestReadAt(t *testing.T) {
 							raster.Range{Offset: rnd.Int64N(int64(len(m.data))), Bytes: rnd.Int64N(100 << 10)})
 					}
 					ranges = driver.SortRanges(append(ranges, raster.Range{Offset: at, Bytes: int64(n)}))
-					defer r.Fetch(ranges)()
+					defer r.Fetch(ranges, nil)()
 				}
 				check(t, r, m, at, n)
 			}
@@ -240,7 +240,7 @@ func TestCloseRangesAreJoined(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := &memory{data: make([]byte, 10<<20)}
 			r := openMemory(t, m, nil)
-			r.Fetch(rangesOf(c.ranges))()
+			r.Fetch(rangesOf(c.ranges), nil)()
 			r.wg.Wait()
 			if diff := cmp.Diff(rangesOf(c.want), m.since(1)); diff != "" {
 				t.Error(diff)
@@ -256,7 +256,7 @@ func TestRangesAreFetchedConcurrently(t *testing.T) {
 	for i := range int64(32) {
 		ranges = append(ranges, raster.Range{Offset: i * (200 << 10), Bytes: 50 << 10})
 	}
-	defer r.Fetch(ranges)()
+	defer r.Fetch(ranges, nil)()
 	for _, w := range ranges {
 		check(t, r, m, w.Offset, int(w.Bytes))
 	}
@@ -277,7 +277,7 @@ func TestManyRangesTakeFewGoroutines(t *testing.T) {
 		ranges = append(ranges, raster.Range{Offset: at, Bytes: 100})
 	}
 	before := runtime.NumGoroutine()
-	release := r.Fetch(ranges)
+	release := r.Fetch(ranges, nil)
 	defer release()
 	if n := runtime.NumGoroutine() - before; n > 4*4 { // each request may have some
 		t.Errorf("%d goroutines for %d pieces", n, len(ranges))
@@ -297,7 +297,7 @@ func TestReleasedPiecesAreEvicted(t *testing.T) {
 	m := &memory{data: noise(4 << 20)}
 	r := openMemory(t, m, &Options{CacheBytes: 64 << 10})
 	first := raster.Range{Offset: 1 << 20, Bytes: 500 << 10}
-	release := r.Fetch([]raster.Range{first})
+	release := r.Fetch([]raster.Range{first}, nil)
 	check(t, r, m, first.Offset, 1) // it has arrived
 	for at := int64(2 << 20); at < 4<<20; at += 100 << 10 {
 		check(t, r, m, at, 20<<10)
@@ -395,7 +395,7 @@ func TestContextEndsReading(t *testing.T) {
 func TestReadAfterClose(t *testing.T) {
 	m := &memory{data: noise(1 << 20), delay: time.Millisecond}
 	r := openMemory(t, m, nil)
-	release := r.Fetch([]raster.Range{{Offset: 100_000, Bytes: 800_000}})
+	release := r.Fetch([]raster.Range{{Offset: 100_000, Bytes: 800_000}}, nil)
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -403,7 +403,7 @@ func TestReadAfterClose(t *testing.T) {
 	if _, err := r.ReadAt(make([]byte, 10), 0); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("the error is %v", err)
 	}
-	r.Fetch([]raster.Range{{Offset: 0, Bytes: 10}})()
+	r.Fetch([]raster.Range{{Offset: 0, Bytes: 10}}, nil)()
 }
 
 func ExampleOpen() {
@@ -413,7 +413,7 @@ func ExampleOpen() {
 		panic(err)
 	}
 	defer r.Close()
-	release := r.Fetch([]raster.Range{{Offset: 2, Bytes: 6}, {Offset: 15, Bytes: 6}})
+	release := r.Fetch([]raster.Range{{Offset: 2, Bytes: 6}, {Offset: 15, Bytes: 6}}, nil)
 	defer release()
 	b := make([]byte, 6)
 	for _, at := range []int64{2, 15} {
@@ -425,4 +425,25 @@ func ExampleOpen() {
 	// Output:
 	// header
 	// pixels
+}
+
+func TestFetchSkips(t *testing.T) {
+	m := &memory{data: noise(400_000), etag: "a"}
+	r := openMemory(t, m, &Options{HeadBytes: 1000})
+	a, b, c := raster.Range{Offset: 50_000, Bytes: 1000}, raster.Range{Offset: 150_000, Bytes: 1000},
+		raster.Range{Offset: 250_000, Bytes: 1000}
+	defer r.Fetch([]raster.Range{b}, nil)()
+	var asked []raster.Range
+	defer r.Fetch([]raster.Range{a, b, c}, func(r raster.Range) bool {
+		asked = append(asked, r)
+		return r == c
+	})()
+	check(t, r, m, a.Offset, 1000)
+	check(t, r, m, b.Offset, 1000)
+	if diff := cmp.Diff([]raster.Range{a, c}, asked); diff != "" {
+		t.Errorf("asked about (-expected +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]raster.Range{a, b}, m.since(1)); diff != "" {
+		t.Errorf("requests (-expected +got):\n%s", diff)
+	}
 }

@@ -75,23 +75,33 @@ func (im *image) fetch(ctx context.Context, w raster.Window, targets []target, k
 	for _, t := range targets {
 		planes = im.addPlane(planes, t.band)
 	}
-	var kept func(plane, col, row int) bool
-	if keep != nil {
-		kept = func(plane, col, row int) bool {
-			return keep.cache.Has(tilecache.Key{Source: im, Plane: plane, Col: col, Row: row})
+	if keep == nil || im.direct() {
+		ranges, err := im.ranges(ctx, w, planes, nil)
+		if err != nil {
+			return nil, err
 		}
+		return prefetcher.Fetch(driver.SortRanges(ranges), nil), nil
 	}
-	ranges, err := im.ranges(ctx, w, planes, kept)
+	listed := map[int64]tilecache.Key{} // by offset
+	ranges, err := im.ranges(ctx, w, planes, func(plane, col, row int, offset int64) bool {
+		key := tilecache.Key{Source: im, Plane: plane, Col: col, Row: row}
+		listed[offset] = key
+		return keep.cache.Has(key)
+	})
 	if err != nil {
 		return nil, err
 	}
-	return prefetcher.Fetch(driver.SortRanges(ranges)), nil
+	// Another read may have decoded a tile meanwhile and released its bytes: look again.
+	return prefetcher.Fetch(driver.SortRanges(ranges), func(r raster.Range) bool {
+		key, ok := listed[r.Offset]
+		return ok && keep.cache.Has(key)
+	}), nil
 }
 
 // ranges returns the ranges of the file that a read of window w of some planes takes, without the
 // tiles for which skip returns true. skip may be nil.
 func (im *image) ranges(ctx context.Context, w raster.Window, planes []int,
-	skip func(plane, col, row int) bool) ([]raster.Range, error) {
+	skip func(plane, col, row int, offset int64) bool) ([]raster.Range, error) {
 	if im.unreadable != nil {
 		return nil, im.unreadable
 	}
@@ -109,12 +119,12 @@ func (im *image) ranges(ctx context.Context, w raster.Window, planes []int,
 				return nil, err
 			}
 			for col := c0; col <= c1; col++ {
-				if skip != nil && skip(plane, col, row) {
-					continue
-				}
 				offset, count, err := im.table.at(plane*im.table.perPlane + row*im.tilesAcross + col)
 				if err != nil {
 					return nil, err
+				}
+				if skip != nil && skip(plane, col, row, offset) {
+					continue
 				}
 				if im.direct() {
 					offset, count = im.rowsOf(w, col, row, offset, count)
@@ -171,5 +181,5 @@ func (t *tileTable) fetch(planes []int, first, last int) (release func()) {
 	if len(missing) == 0 {
 		return func() {}
 	}
-	return prefetcher.Fetch(driver.SortRanges(missing))
+	return prefetcher.Fetch(driver.SortRanges(missing), nil)
 }

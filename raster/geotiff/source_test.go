@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"leat/internal/driver"
 	"leat/internal/rastertest"
 	"leat/internal/tiff"
 	"leat/ndarray"
@@ -204,5 +205,47 @@ func TestReadErrorNamesTile(t *testing.T) {
 	if err := f.Read(t.Context(), []int{1}, raster.Window{Width: 128, Height: 64},
 		ndarray.New(ndarray.Uint16, 1, 64, 128)); err != nil {
 		t.Errorf("tiles that are whole: %v", err)
+	}
+}
+
+// meanwhile is a remote file whose next Fetch first calls another read.
+type meanwhile struct {
+	*rastertest.Remote
+	read func()
+}
+
+func (m *meanwhile) Fetch(ranges []raster.Range, skip func(raster.Range) bool) (release func()) {
+	if read := m.read; read != nil {
+		m.read = nil
+		read()
+	}
+	return m.Remote.Fetch(ranges, skip)
+}
+
+// A tile that another read decodes and releases after it was found missing is not fetched again.
+func TestTileFetchedOnce(t *testing.T) {
+	b := tiffInMemory(t, 256, 256, 64, 2, 1)
+	r := &meanwhile{Remote: rastertest.NewRemote(bytes.NewReader(b))}
+	f, err := openReader(r, int64(len(b)), "memory.tif")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := f.Info().Grid.Window()
+	listed, err := f.Ranges(t.Context(), []int{1}, all, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.SetCache(tilecache.New(1<<20), func(raster.Window) int { return 2 })
+	read := func() {
+		if err := f.Read(t.Context(), []int{1}, all, ndarray.New(ndarray.Uint16, 1, 256, 256)); err != nil {
+			t.Error(err)
+		}
+	}
+	before := r.Fetched()
+	r.read = read
+	r.Strict()
+	read()
+	if n, want := r.Fetched()-before, driver.RangeBytes(listed); n != want {
+		t.Errorf("%d bytes of %d were fetched", n, want)
 	}
 }

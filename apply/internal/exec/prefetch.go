@@ -91,7 +91,7 @@ func (a *prefetcher) task(ctx context.Context, n int) (task, error) {
 	var releases []func()
 	for i, af := range a.files {
 		if len(lists[i]) > 0 {
-			releases = append(releases, af.f.Remote.Fetch(lists[i]))
+			releases = append(releases, af.f.Remote.Fetch(lists[i], nil))
 		}
 	}
 	return task{n, func() {

@@ -17,7 +17,7 @@ type Remote interface {
 	// Version returns the store's description of the version that all reads return.
 	Version() objstore.Info
 	// Fetch starts to fetch pieces, see raster.Prefetcher.
-	Fetch(ranges []raster.Range) (release func())
+	Fetch(ranges []raster.Range, skip func(raster.Range) bool) (release func())
 	// CheckRanges returns why the file can't be read piece by piece, CheckStaging why it can't be
 	// staged; nil if it can.
 	CheckRanges() error

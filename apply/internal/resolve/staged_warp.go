@@ -59,10 +59,10 @@ func (f *File) openStaged() error {
 	return nil
 }
 
-func (w *stagedWarp) Info() *raster.Info          { return w.info }
-func (w *stagedWarp) Offset() (col, row int)      { return w.col, w.row }
-func (w *stagedWarp) Scales() (x, y float64)      { return w.xs, w.ys }
-func (w *stagedWarp) Fetch([]raster.Range) func() { return func() {} }
+func (w *stagedWarp) Info() *raster.Info                                   { return w.info }
+func (w *stagedWarp) Offset() (col, row int)                               { return w.col, w.row }
+func (w *stagedWarp) Scales() (x, y float64)                               { return w.xs, w.ys }
+func (w *stagedWarp) Fetch([]raster.Range, func(raster.Range) bool) func() { return func() {} }
 
 // CheckRanges implements Remote.
 func (w *stagedWarp) CheckRanges() error {
