@@ -122,6 +122,10 @@ type MadeParams struct {
 	Bytes, MergeBytes, PixelBytes int64
 	// GDAL is set if GDAL's library was loaded to make them, which takes memory too.
 	GDAL bool
+	// Needs reports whether the block of this window has to be computed; nil means that all have
+	// to. Other blocks are not read and emit nothing. All outputs must be tables then. For the same
+	// Params and size of blocks it must always report the same.
+	Needs func(w block.Window) bool
 }
 
 // Resolved describes a job to MakeParams.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"leat/apply/internal/exec"
@@ -73,7 +74,13 @@ func prepare(ctx context.Context, job *Job, abort func(error)) (_ *resolve.Job, 
 		}
 		f := &resolved.Values.Function
 		f.Params, f.ParamsBytes, f.ParamsGDAL = made.Params, made.Bytes, made.GDAL
-		f.MergeBytes, f.PixelBytes = made.MergeBytes, made.PixelBytes
+		for name, o := range job.Outputs {
+			if made.Needs != nil && o.Table == nil {
+				err := fmt.Errorf("output %s has pixels of all blocks, expected a table: the job skips blocks (MadeParams.Needs)", name)
+				return nil, nil, errors.Join(&outcome.JobError{Err: err}, resolved.Inputs.Close())
+			}
+		}
+		f.MergeBytes, f.PixelBytes, f.Needs = made.MergeBytes, made.PixelBytes, made.Needs
 	}
 	p, err := plan.New(ctx, resolved)
 	if err == nil && job.CheckPlan != nil {

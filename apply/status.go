@@ -15,7 +15,7 @@ type Status struct {
 	// Stage is "preparing", "rasterising", "resuming", "blocks", "staging" (all readers wait for
 	// objects), "laying out", "uploading" or "done".
 	Stage   string
-	Done    int   // finished blocks of Plan.Blocks, those of an earlier run included
+	Done    int   // finished blocks of Plan.ComputedBlocks, those of an earlier run included
 	Resumed int   // blocks of an earlier run
 	Pixels  int64 // of the grid, in the finished blocks
 	Blocks  []BlockState
@@ -36,6 +36,7 @@ const (
 	BlockRead               // it is being read, or was read and waits for a worker
 	BlockHeld               // a worker has it; Status.Remote has the details for worker processes
 	BlockDone
+	BlockSkipped // it is not computed: see outcome.Plan.SkippedBlocks
 )
 
 // OutputState is the state of an unfinished output.

@@ -12,6 +12,8 @@ import (
 type Plan struct {
 	Grid   raster.Grid
 	Blocks block.Plan
+	// SkippedBlocks of Blocks are not computed: the function needs none of their pixels.
+	SkippedBlocks int
 	// Workers compute. They are goroutines or, if Kind is not empty, processes of that kind, which
 	// read their inputs themselves if WorkersRead is set. With OneBlockPerJob there is one for each
 	// block.
@@ -38,6 +40,9 @@ type Plan struct {
 	// Replaced are blocks of an earlier run that this run replaces; nil if there are none.
 	Replaced *ReplacedBlocks
 }
+
+// ComputedBlocks returns the number of blocks that the run computes.
+func (p *Plan) ComputedBlocks() int { return p.Blocks.Count() - p.SkippedBlocks }
 
 // PlanInput describes one input file.
 type PlanInput struct {

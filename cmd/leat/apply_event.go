@@ -37,7 +37,7 @@ type progressEvent struct {
 type doneEvent struct {
 	eventDoc
 	Elapsed  float64     `json:"elapsed_seconds"`
-	Blocks   int         `json:"blocks"`         // of the whole grid
+	Blocks   int         `json:"blocks"`         // that were computed
 	Resumed  int         `json:"resumed_blocks"` // of these, from an earlier run
 	Pixels   int64       `json:"pixels"`         // of the outputs
 	Outputs  []resultDoc `json:"outputs"`        // in the order of their names

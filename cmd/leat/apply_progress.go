@@ -28,7 +28,7 @@ func showProgress(r *apply.Running, rec *timing.Recorder, bar *progress) {
 		s := r.Status()
 		if s.Resumed > resumed {
 			resumed = s.Resumed
-			bar.from(s.Done, len(s.Blocks), s.Pixels)
+			bar.from(s.Done, s.Plan.ComputedBlocks(), s.Pixels)
 		}
 		if now := time.Now(); now.Sub(asked) > 500*time.Millisecond {
 			asked, stage = now, bottleneck(rec.Summary())
@@ -39,7 +39,7 @@ func showProgress(r *apply.Running, rec *timing.Recorder, bar *progress) {
 		}
 		rec.Gauge(report.PixelsDone, s.Pixels)
 		used.record()
-		bar.update(s.Done, len(s.Blocks), s.Pixels, shown)
+		bar.update(s.Done, s.Plan.ComputedBlocks(), s.Pixels, shown)
 	}
 }
 

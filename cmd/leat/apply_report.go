@@ -132,6 +132,9 @@ func planFacts(p *outcome.Plan) []fact {
 		{"workers", workersText(p)},
 		{"memory", fmt.Sprintf("about %s of %s allowed", units.FormatSize(p.MemoryBytes), units.FormatSize(p.BudgetBytes))},
 	}
+	if p.SkippedBlocks > 0 {
+		facts[2].Value += fmt.Sprintf(", %d of them skipped", p.SkippedBlocks)
+	}
 	if b.Overlap > 0 {
 		facts = append(facts, fact{"overlap", fmt.Sprintf("%d pixels", b.Overlap)})
 	}

@@ -173,7 +173,7 @@ type statsDoc struct {
 
 // blocksDoc counts blocks in --json.
 type blocksDoc struct {
-	Blocks     int `json:"blocks"`      // of the whole grid
+	Blocks     int `json:"blocks"`      // that are computed: all, unless some are skipped
 	DoneBlocks int `json:"done_blocks"` // of these, finished
 }
 

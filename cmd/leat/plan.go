@@ -39,6 +39,9 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 	b := p.Blocks
 	fmt.Fprintf(t, "blocks\t%d of %d x %d pixels (%d across, %d down)", b.Count(), b.WindowWidth, b.WindowHeight,
 		b.Cols(), b.Rows())
+	if p.SkippedBlocks > 0 {
+		fmt.Fprintf(t, ", %d of them skipped", p.SkippedBlocks)
+	}
 	if b.Overlap > 0 {
 		fmt.Fprintf(t, ", overlap %d", b.Overlap)
 	}
@@ -142,10 +145,11 @@ func pixelSide(t raster.Transform) float64 {
 // planDoc is a plan as leat apply --plan --json shows it.
 type planDoc struct {
 	gridDoc     `json:"grid"`  // of the outputs
-	Blocks      int            `json:"blocks"`       // of the whole grid
-	BlockWidth  int            `json:"block_width"`  // columns of a block
-	BlockHeight int            `json:"block_height"` // rows of a block
-	Overlap     int            `json:"overlap"`      // pixels around a block that are read besides
+	Blocks      int            `json:"blocks"`                   // of the whole grid
+	Skipped     int            `json:"skipped_blocks,omitempty"` // of these, not computed: no zone is there
+	BlockWidth  int            `json:"block_width"`              // columns of a block
+	BlockHeight int            `json:"block_height"`             // rows of a block
+	Overlap     int            `json:"overlap"`                  // pixels around a block that are read besides
 	Workers     int            `json:"workers"`
 	Kind        string         `json:"kind,omitempty"`         // of workers in other processes, as --on takes it
 	WorkersRead bool           `json:"workers_read,omitempty"` // they read the inputs
@@ -217,6 +221,7 @@ func newPlanDoc(p *outcome.Plan) *planDoc {
 		WorkersRead: p.WorkersRead, Readers: p.Readers,
 		InMemory: p.Buffers, Memory: p.MemoryBytes, Budget: p.BudgetBytes, Cache: p.CacheBytes, Ahead: p.AheadBytes,
 		Inputs: []planInputDoc{}, Outputs: []planFileDoc{}, Notes: noteTexts(p.Notes), Warnings: noteTexts(p.Warnings)}
+	d.Skipped = p.SkippedBlocks
 	if r := p.Replaced; r != nil {
 		d.Replaced = &replacedDoc{orEmpty(r.Paths), blocksDoc{r.Total, r.Blocks}, orEmpty(r.Changes)}
 	}

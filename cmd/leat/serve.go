@@ -165,11 +165,12 @@ var phases = map[string]live.Phase{"preparing": live.Staging, "resuming": live.S
 // showState puts what a run is at in the page's words.
 func showState(st *live.Status, s apply.Status) {
 	st.Phase = phases[s.Stage]
-	st.Blocks = live.Blocks{Total: len(s.Blocks), Done: s.Done}
+	st.Blocks = live.Blocks{Total: s.Plan.ComputedBlocks(), Done: s.Done}
 	st.Pixels, st.MemoryLimit = s.Pixels, s.Plan.BudgetBytes
 	st.Grid = &live.Grid{Columns: s.Plan.Blocks.Cols(), States: make([]live.BlockState, len(s.Blocks))}
 	for n, b := range s.Blocks {
-		st.Grid.States[n] = [...]live.BlockState{live.BlockWaiting, live.BlockRead, live.BlockHeld, live.BlockDone}[b]
+		st.Grid.States[n] = [...]live.BlockState{live.BlockWaiting, live.BlockRead, live.BlockHeld, live.BlockDone,
+			live.BlockSkipped}[b]
 	}
 	if !s.Plan.WorkersRead {
 		st.Queues = append(st.Queues, live.Queue{Name: "blocks read ahead", Depth: int64(s.ReadAhead),

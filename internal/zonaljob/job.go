@@ -147,9 +147,17 @@ func (r *run) makeParams(ctx context.Context, job apply.Resolved) (made apply.Ma
 			return made, err
 		}
 	}
-	pixel, err := p.pixelBytes()
-	return apply.MadeParams{Params: p, Bytes: p.bytes(), MergeBytes: r.merger.bytes(), PixelBytes: pixel,
-		GDAL: !s.Raster}, err
+	made = apply.MadeParams{Params: p, Bytes: p.bytes(), MergeBytes: r.merger.bytes()}
+	if !s.Raster {
+		cells, err := p.cells()
+		if err != nil {
+			return made, err
+		}
+		made.GDAL, made.Needs = true, cells.Overlap
+		made.MergeBytes += cells.Bytes()
+	}
+	made.PixelBytes, err = p.pixelBytes()
+	return made, err
 }
 
 // checkZonesRaster returns an error unless zones are integers of one band.

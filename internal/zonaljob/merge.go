@@ -103,7 +103,8 @@ func (m *merger) end(i int, zone int64) error {
 	return nil
 }
 
-// finish ends the zones of a raster: no block knows that it is the last one of a zone.
+// finish ends the zones whose last block is not known: those of a raster, and polygons whose last
+// block had no pixels of any polygon and was skipped.
 func (m *merger) finish() (err error) {
 	defer func() {
 		if cerr := m.active.Close(); err == nil {
@@ -112,8 +113,10 @@ func (m *merger) finish() (err error) {
 	}()
 	zones := m.active.Zones()
 	if !m.params.Raster {
-		if n := len(zones); n > 0 {
-			return fmt.Errorf("%d zones are not finished", n)
+		for _, zone := range zones {
+			if err := m.end(int(zone), zone); err != nil {
+				return err
+			}
 		}
 		return nil
 	}

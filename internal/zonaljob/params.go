@@ -60,6 +60,21 @@ func newParams(s settings, list shapes) (*params, error) {
 	return p, nil
 }
 
+// cells returns the parts of the grid that the polygons may have pixels in.
+func (p *params) cells() (*zonal.Cells, error) {
+	c := zonal.NewCells(p.Grid.Width, p.Grid.Height)
+	var polygon zonal.Polygon
+	for i := range p.shapes.count() {
+		if err := p.shapes.polygon(i, &polygon); err != nil {
+			return nil, err
+		}
+		if box, ok := polygon.Bounds(); ok {
+			c.Add(&polygon, box.Window().Intersect(p.Grid))
+		}
+	}
+	return c, nil
+}
+
 // specs returns what is computed of each variable.
 func (s *settings) specs() ([]*zonal.Spec, error) {
 	stats, err := zonal.Parse(s.Stats)

@@ -18,9 +18,12 @@ import (
 // be computed, and adds a note to res.
 func resume(ctx context.Context, o *Options, writers []*output.Writer, results *results,
 	res *Result) (*remaining, error) {
-	blocks, earlier := o.Plan.Blocks, o.Plan.Earlier
+	blocks, earlier, skips := o.Plan.Blocks, o.Plan.Earlier, o.Plan.Skipped
+	if skips != nil {
+		results.merger.before = func(n int) ([]any, bool, error) { return nil, n < len(skips) && skips[n], nil }
+	}
 	if earlier == nil {
-		return newRemaining(blocks, nil), nil
+		return newRemaining(blocks, nil, skips), nil
 	}
 	defer o.Timings.Start("resuming", "main", timing.NoBlock).Stop()
 	saved := make([]*spool.Resume, len(writers))
@@ -36,7 +39,8 @@ func resume(ctx context.Context, o *Options, writers []*output.Writer, results *
 	extras := make([]spool.Extra, len(writers))
 	for n := range before {
 		before[n] = !slices.ContainsFunc(saved, func(s *spool.Resume) bool { return !s.Has(n) })
-		if !before[n] {
+		if !before[n] || skips != nil && skips[n] {
+			before[n] = false
 			continue
 		}
 		if err := ctx.Err(); err != nil {
@@ -58,16 +62,16 @@ func resume(ctx context.Context, o *Options, writers []*output.Writer, results *
 			return nil, err
 		}
 	}
-	todo := newRemaining(blocks, before)
+	todo := newRemaining(blocks, before, skips)
 	o.Tracker.resume(done, pixels)
 	results.merger.before = func(n int) ([]any, bool, error) {
 		if n >= len(before) || !before[n] {
-			return nil, false, nil
+			return nil, n < len(skips) && skips[n], nil
 		}
 		return savedValues(saved[0], n, &o.Function)
 	}
 	res.Notes = append(res.Notes, outcome.Note{Text: fmt.Sprintf("%d of %s were taken from the unfinished output",
-		done, units.Count(len(before), "block"))})
+		done, units.Count(o.Plan.ComputedBlocks(), "block"))})
 	return todo, nil
 }
 

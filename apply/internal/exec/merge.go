@@ -20,8 +20,8 @@ type merger struct {
 	moved   chan struct{} // closed and replaced when next grows
 	active  bool
 	failed  bool // Merge returned an error: it is not called again
-	// before returns the values of a block that an earlier run computed, in block order, and false
-	// for other blocks; nil if there are none.
+	// before returns the values of a block that an earlier run computed, in block order, none for
+	// one that is skipped, and false for other blocks; nil if there are no such blocks.
 	before func(n int) (values []any, ok bool, err error)
 }
 

@@ -10,11 +10,12 @@ import (
 type remaining struct {
 	blocks block.Plan
 	before []bool // by block: whether an earlier run computed it; nil if it computed none
+	skips  []bool // by block: whether it is not computed at all; nil if all are
 	count  int
 }
 
-func newRemaining(blocks block.Plan, before []bool) *remaining {
-	r := &remaining{blocks: blocks, before: before}
+func newRemaining(blocks block.Plan, before, skips []bool) *remaining {
+	r := &remaining{blocks: blocks, before: before, skips: skips}
 	for n := range blocks.Count() {
 		if r.contains(n) {
 			r.count++
@@ -23,7 +24,9 @@ func newRemaining(blocks block.Plan, before []bool) *remaining {
 	return r
 }
 
-func (r *remaining) contains(n int) bool { return r.before == nil || !r.before[n] }
+func (r *remaining) contains(n int) bool {
+	return (r.before == nil || !r.before[n]) && (r.skips == nil || !r.skips[n])
+}
 
 // all yields the blocks in order.
 func (r *remaining) all() iter.Seq[int] {
@@ -38,7 +41,7 @@ func (r *remaining) all() iter.Seq[int] {
 
 // countTouching returns how many of the blocks touch a rectangle of the grid.
 func (r *remaining) countTouching(w block.Window) int {
-	if r.before == nil {
+	if r.before == nil && r.skips == nil {
 		return r.blocks.CountIntersecting(w)
 	}
 	n := 0

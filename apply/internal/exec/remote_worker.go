@@ -94,7 +94,7 @@ func OpenWorker(ctx context.Context, s *jobspec.Spec, job *resolve.Job, f Functi
 			}
 		}
 		w.staging = newStaging(job.Inputs, s.Blocks)
-		shareTiles(job.Inputs, s.CacheBytes, newRemaining(s.Blocks, nil))
+		shareTiles(job.Inputs, s.CacheBytes, newRemaining(s.Blocks, nil, nil))
 		return w, nil
 	}
 	var err error

@@ -102,7 +102,7 @@ func computeBlocks(ctx context.Context, o *Options, writers []*output.Writer, re
 	if err != nil {
 		return err
 	}
-	if err := results.checkAll(p.Blocks.Count()); err != nil {
+	if err := results.checkAll(p.ComputedBlocks()); err != nil {
 		return err
 	}
 	return results.mergeWorkers(o.MergeWorkers)

@@ -67,7 +67,7 @@ func (s *spools) clear() error {
 // returns the run's error. counted reports whether the blocks of an earlier run were counted.
 func (s *spools) end(err error, tracker *Tracker, counted bool) error {
 	done, _, _ := tracker.progress()
-	left := &outcome.IncompleteError{Err: err, Done: done, Total: s.plan.Blocks.Count()}
+	left := &outcome.IncompleteError{Err: err, Done: done, Total: s.plan.ComputedBlocks()}
 	continues, replaced := s.plan.Earlier != nil, s.plan.Replaced
 	if !continues && !s.cleared && replaced != nil || continues && !counted {
 		left.Done = -1

@@ -37,6 +37,11 @@ func NewTracker(p *plan.Plan) *Tracker {
 			t.local[i].block.Store(-1)
 		}
 	}
+	for n, skipped := range p.Skipped {
+		if skipped {
+			t.mark(n, BlockSkipped)
+		}
+	}
 	t.at("preparing")
 	return t
 }
@@ -61,6 +66,7 @@ const (
 	BlockRead
 	BlockHeld
 	BlockDone
+	BlockSkipped
 )
 
 // WorkerState is the state of a worker of this process: see apply.WorkerState.
@@ -111,7 +117,7 @@ func (t *Tracker) workers() *worker.Status {
 // watchSpools records the open spools, and the blocks in them, which an earlier run computed.
 func (t *Tracker) watchSpools(writers []*output.Writer, todo *remaining) {
 	for n := range t.blocks {
-		if !todo.contains(n) {
+		if todo.before != nil && todo.before[n] {
 			t.mark(n, BlockDone)
 		}
 	}

@@ -180,10 +180,12 @@ type Function struct {
 	MergesWorkers, Closes bool
 	// Params are the function's parameters. ParamsCodec encodes them, Emits the values that the
 	// function emits, and WorkerValues those of Close; they may be nil.
-	Params                           any
-	ParamsBytes                      int64 // the memory that they take in each process
-	ParamsGDAL                       bool  // whether GDAL was loaded to make them
-	MergeBytes, PixelBytes           int64 // memory of merging, and of each pixel while it is computed
+	Params                 any
+	ParamsBytes            int64 // the memory that they take in each process
+	ParamsGDAL             bool  // whether GDAL was loaded to make them
+	MergeBytes, PixelBytes int64 // memory of merging, and of each pixel while it is computed
+	// Needs reports whether a block of this window has to be computed; nil: all have to.
+	Needs                            func(w block.Window) bool `json:"-"`
 	ParamsCodec, Emits, WorkerValues codec.Codec[any]
 	// Source identifies the source of a function in another language; "" for Go. DescribedParams
 	// are then its parameters as they are compared when a run is resumed.

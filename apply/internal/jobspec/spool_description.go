@@ -43,6 +43,7 @@ type Description struct {
 	BlockWidth  int       `json:"block_width"`
 	BlockHeight int       `json:"block_height"`
 	Blocks      int       `json:"blocks"`
+	Skipped     int       `json:"skipped_blocks,omitempty"` // of Blocks, that have no records
 	Overlap     int       `json:"overlap"`
 	Margin      string    `json:"margin"`
 	Domain      []int     `json:"domain,omitempty"` // of focal functions: column, row, width and height

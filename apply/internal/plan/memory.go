@@ -44,9 +44,11 @@ type sizing struct {
 	// of a block.
 	merging, pixel int64
 	programs       []*resolve.Program // of outputs; nil for a function
-	plan           *Plan
-	overlap        int
-	grid           raster.Grid
+	// needs reports whether a block has to be computed; nil if that does not matter to its size.
+	needs   func(block.Window) bool
+	plan    *Plan
+	overlap int
+	grid    raster.Grid
 	// here is how many blocks are computed at once in this machine's memory, slots by each worker;
 	// processes is the number of workers that are processes. For workers on other machines, here is
 	// the number that this machine could run.

@@ -10,6 +10,7 @@ import (
 	"leat/apply/internal/output"
 	"leat/apply/internal/resolve"
 	"leat/apply/outcome"
+	"leat/block"
 	"leat/internal/worker/coordinator"
 )
 
@@ -29,7 +30,14 @@ func New(ctx context.Context, job *resolve.Job) (*Plan, error) {
 	if width == 0 && earlier != nil {
 		width, height = earlier.blockSize()
 	}
+	if err := p.chooseModes(ctx, job, block.Plan{Width: p.Grid.Width, Height: p.Grid.Height, WindowWidth: modeSide,
+		WindowHeight: modeSide, Overlap: job.Values.Controls.Overlap}); err != nil {
+		return nil, err
+	}
 	if err := p.size(job, width, height); err != nil {
+		return nil, err
+	}
+	if err := p.chooseModes(ctx, job, p.Blocks); err != nil {
 		return nil, err
 	}
 	p.describe(job)
@@ -58,6 +66,9 @@ func (p *Plan) size(job *resolve.Job, width, height int) error {
 		params: job.Values.Function.ParamsBytes, paramsGDAL: job.Values.Function.ParamsGDAL,
 		merging: job.Values.Function.MergeBytes, pixel: job.Values.Function.PixelBytes, plan: p,
 		overlap: job.Values.Controls.Overlap, grid: p.Grid, here: p.Workers, slots: 1}
+	if !c.OneBlockPerJob {
+		z.needs = job.Values.Function.Needs
+	}
 	if c.On != nil {
 		z.slots = slotsEach(p.Workers)
 		if z.here = min(p.Workers, runtime.GOMAXPROCS(0)); c.On.Capabilities().Local {
@@ -84,10 +95,11 @@ func (p *Plan) size(job *resolve.Job, width, height int) error {
 	} else if err := z.choose(alignW, alignH); err != nil {
 		return err
 	}
+	p.skip(job.Values.Function.Needs)
 	if c.OneBlockPerJob {
-		p.Workers = p.Blocks.Count()
+		p.Workers = max(1, p.ComputedBlocks())
 	} else if c.On != nil {
-		if err := coordinator.CheckDescriptors(c.On.Capabilities(), min(p.Workers, p.Blocks.Count())); err != nil {
+		if err := coordinator.CheckDescriptors(c.On.Capabilities(), min(p.Workers, p.ComputedBlocks())); err != nil {
 			return err
 		}
 	}

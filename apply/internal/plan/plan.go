@@ -17,6 +17,8 @@ type Plan struct {
 	Rasterizing Rasterizing
 	SharedDir   string   // directory in which the one that worker processes share is made
 	Earlier     *Earlier // the run from which this one continues; nil if there is none
+	// Skipped are the blocks that are not computed, by number; nil if all are.
+	Skipped []bool
 }
 
 func (p *Plan) note(n outcome.Note) { p.Notes = append(p.Notes, n) }

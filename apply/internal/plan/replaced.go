@@ -34,7 +34,7 @@ func findReplaced(ctx context.Context, job *resolve.Job, p *Plan) (*outcome.Repl
 			common = blocks
 		}
 		maps.DeleteFunc(common, func(n uint64, _ bool) bool { return !blocks[n] })
-		found.Paths, found.Total = append(found.Paths, path), h.Blocks
+		found.Paths, found.Total = append(found.Paths, path), h.Header.Blocks-h.Header.Skipped
 	}
 	if found.Blocks = len(common); found.Blocks == 0 {
 		return nil, nil

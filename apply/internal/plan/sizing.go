@@ -60,23 +60,8 @@ func (z *sizing) choose(alignW, alignH int) error {
 	}
 	most := z.target()
 	for _, cell := range [][2]int{{tileW, tileH}, {alignW, alignH}} {
-		for target := most; target > targetPixels/64; target /= 2 {
-			w, h := cell[0], cell[1]
-			// Blocks grow along rows, as files are stored; with a margin or a warped input they
-			// stay square.
-			for {
-				grown := false
-				if fits := 2 * w * h; fits <= target && w < z.grid.Width && (!square || w <= h) {
-					w *= 2
-					grown = true
-				} else if fits <= target && h < z.grid.Height && (square || w >= z.grid.Width) {
-					h *= 2
-					grown = true
-				}
-				if !grown {
-					break
-				}
-			}
+		for target := z.sparse(cell, most, square); target > targetPixels/64; target /= 2 {
+			w, h := z.grow(cell, target, square)
 			// Make enough blocks that no core waits long for the last ones.
 			for w > max(cell[0], marginShare*z.overlap) && z.blocks(w, h) < 4*z.plan.Workers {
 				w = max(cell[0], output.RoundUp(w/2, cell[0]))
@@ -87,6 +72,23 @@ func (z *sizing) choose(alignW, alignH int) error {
 		}
 	}
 	return z.tooLittle(alignW, alignH)
+}
+
+// grow returns the sides of a block of at most target pixels, unless a cell has more. Blocks grow
+// along rows, as files are stored; with a margin or a warped input they stay square.
+func (z *sizing) grow(cell [2]int, target int, square bool) (w, h int) {
+	w, h = cell[0], cell[1]
+	for 2*w*h <= target {
+		switch {
+		case w < z.grid.Width && (!square || w <= h):
+			w *= 2
+		case h < z.grid.Height && (square || w >= z.grid.Width):
+			h *= 2
+		default:
+			return w, h
+		}
+	}
+	return w, h
 }
 
 // marginShare is the least ratio of a block's side to its margin to aim for: with 8, half of the

@@ -36,6 +36,7 @@ func (p *Plan) Describe(job *resolve.Job, o *output.Output, t ndarray.DType, ban
 		Method:     o.Spec.OverviewMethod.String(),
 		Statistics: !o.Spec.NoStatistics, Histogram: !o.Spec.NoHistogram,
 		BlockWidth: p.Blocks.WindowWidth, BlockHeight: p.Blocks.WindowHeight, Blocks: p.Blocks.Count(),
+		Skipped: p.SkippedBlocks,
 		Overlap: p.Blocks.Overlap, Margin: c.Margin.String(), NoMask: c.NoMask, Unscale: c.Unscale,
 		Cutline: c.Cutline, Collision: c.NodataCollision,
 		BigEndian: jobspec.BigEndian}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -22,15 +23,16 @@ import (
 // little work.
 const ManyAtOnce = 16
 
-// chooseModes decides how each remote file is read on the job's grid.
-func (in *Inputs) chooseModes(ctx context.Context, grid raster.Grid, overlap int) error {
+// ChooseModes decides how each remote file is read, of which these windows of the job's grid are
+// read.
+func (in *Inputs) ChooseModes(ctx context.Context, windows iter.Seq[block.Window]) error {
 	var g errgroup.Group
 	g.SetLimit(ManyAtOnce)
 	errs := make([]error, len(in.Files))
 	for i, f := range in.Files {
 		if f.Remote != nil {
 			g.Go(func() error {
-				errs[i] = f.chooseMode(ctx, grid, overlap)
+				errs[i] = f.chooseMode(ctx, windows)
 				return nil
 			})
 		}
@@ -39,10 +41,20 @@ func (in *Inputs) chooseModes(ctx context.Context, grid raster.Grid, overlap int
 	return errors.Join(errs...)
 }
 
-func (f *File) chooseMode(ctx context.Context, grid raster.Grid, overlap int) error {
-	ranges, err := f.RangesOf(ctx, block.Window{Width: grid.Width, Height: grid.Height}.Grow(overlap))
-	if err != nil {
-		return fmt.Errorf("input %s: %w", f.Name, err)
+func (f *File) chooseMode(ctx context.Context, windows iter.Seq[block.Window]) error {
+	var ranges []raster.Range
+	seen := map[raster.Range]bool{}
+	for w := range windows {
+		list, err := f.RangesOf(ctx, w)
+		if err != nil {
+			return fmt.Errorf("input %s: %w", f.Name, err)
+		}
+		for _, r := range list {
+			if !seen[r] {
+				seen[r] = true
+				ranges = append(ranges, r)
+			}
+		}
 	}
 	f.BytesNeeded = driver.RangeBytes(ranges)
 	share := units.FormatSize(f.BytesNeeded) + " of " + units.FormatSize(f.Info.FileBytes)

@@ -3,6 +3,7 @@ package resolve
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/output"
@@ -91,7 +92,8 @@ func (r *Job) combine(ctx context.Context) (err error) {
 	if err := resolveTypes(outs, r.Grid, expressions); err != nil {
 		return err
 	}
-	if err := in.chooseModes(ctx, r.Grid, job.Controls.Overlap); err != nil {
+	whole := r.Grid.Window().Grow(job.Controls.Overlap)
+	if err := in.ChooseModes(ctx, slices.Values([]block.Window{whole})); err != nil {
 		return err
 	}
 	r.note(in.notes()...)

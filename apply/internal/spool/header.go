@@ -24,6 +24,8 @@ type Header struct {
 	// the number of all blocks of the run.
 	Output string
 	Blocks int
+	// Skipped of the blocks, the description's "skipped_blocks", have no records.
+	Skipped int
 
 	bytes []byte // the whole header
 	size  int64  // of the file
@@ -102,13 +104,14 @@ func ReadHeader(f io.ReaderAt, size int64) (*Header, error) {
 	}
 	h.Description = h.bytes[HeaderBytes : HeaderBytes+n]
 	var d struct {
-		Path   string `json:"path"`
-		Blocks int    `json:"blocks"`
+		Path    string `json:"path"`
+		Blocks  int    `json:"blocks"`
+		Skipped int    `json:"skipped_blocks"`
 	}
 	if err := json.Unmarshal(h.Description, &d); err != nil {
 		return nil, ErrDamaged
 	}
-	h.Output, h.Blocks = d.Path, d.Blocks
+	h.Output, h.Blocks, h.Skipped = d.Path, d.Blocks, d.Skipped
 	return h, nil
 }
 

@@ -77,7 +77,7 @@ func inspect(ctx context.Context, path string) (*Info, error) {
 		}
 	}
 	if h != nil {
-		s.Output, s.Total = h.Output, h.Blocks
+		s.Output, s.Total = h.Output, h.Blocks-h.Skipped
 		blocks, err := NewScanner(f, h).blocks(ctx, h.Blocks)
 		if err != nil {
 			return nil, err
