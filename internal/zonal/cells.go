@@ -53,8 +53,8 @@ func (c *Cells) Add(p *Polygon, w block.Window) {
 		}
 		return
 	}
-	// A cell counts if its centre is covered or its interior touched. Rounding could lose one that a
-	// polygon overlaps by less than a millionth: moved towards the middle of that cell, in one of
+	// A cell counts if its centre is covered or its interior touched. Rounding could lose one that
+	// a polygon overlaps by less than a millionth: moved towards the middle of that cell, in one of
 	// four directions, the polygon reaches into it.
 	q := &c.polygon
 	q.XY, q.Rings, q.Parts = q.XY[:0], p.Rings, p.Parts

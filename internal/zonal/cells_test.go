@@ -57,18 +57,18 @@ func TestCellsHaveAllPixels(t *testing.T) {
 // TestCellsLeaveGapsOut checks that the two parts of a polygon do not take the raster between them.
 func TestCellsLeaveGapsOut(t *testing.T) {
 	for _, size := range []int{10_000, 1 << 20} {
-		far := float64(size - 300)
-		p := &Polygon{XY: []float64{10, 10, 200, 10, 200, 200, far, far, far + 200, far, far, far + 200},
+		x := float64(size - 300)
+		p := &Polygon{XY: []float64{10, 10, 200, 10, 200, 200, x, x, x + 200, x, x, x + 200},
 			Rings: []int{3, 6}, Parts: []int{1, 2}}
 		c := NewCells(size, size)
 		box, _ := p.Bounds()
 		c.Add(p, box.Window())
-		for _, x := range []struct {
+		for _, v := range []struct {
 			at   int
 			want bool
 		}{{100, true}, {size / 2, false}, {size - 200, true}} {
-			if got := c.Overlap(block.Window{Col: x.at, Row: x.at, Width: 50, Height: 50}); got != x.want {
-				t.Errorf("%d pixels: pixels at %d: %v", size, x.at, got)
+			if got := c.Overlap(block.Window{Col: v.at, Row: v.at, Width: 50, Height: 50}); got != v.want {
+				t.Errorf("%d pixels: pixels at %d: %v", size, v.at, got)
 			}
 		}
 		if c.Bytes() > 4<<20 {

@@ -184,7 +184,7 @@ type Function struct {
 	ParamsBytes            int64 // the memory that they take in each process
 	ParamsGDAL             bool  // whether GDAL was loaded to make them
 	MergeBytes, PixelBytes int64 // memory of merging, and of each pixel while it is computed
-	// Needs reports whether a block of this window has to be computed; nil: all have to.
+	// Needs reports whether the function needs the block of this window; nil: it needs all.
 	Needs                            func(w block.Window) bool `json:"-"`
 	ParamsCodec, Emits, WorkerValues codec.Codec[any]
 	// Source identifies the source of a function in another language; "" for Go. DescribedParams

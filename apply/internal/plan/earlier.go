@@ -142,7 +142,7 @@ func compare(job *resolve.Job, p *Plan, saved []*Saved, anyBlocks bool) (all []s
 			return nil, err
 		}
 		if anyBlocks {
-			now.BlockWidth, now.BlockHeight, now.Blocks, now.Skipped = was.BlockWidth, was.BlockHeight, was.Blocks, was.Skipped
+			now.BlockWidth, now.BlockHeight, now.Blocks = was.BlockWidth, was.BlockHeight, was.Blocks
 		}
 		for _, clause := range jobspec.Diff(&was.Description, now) {
 			if !slices.Contains(all, clause) { // outputs have the same inputs

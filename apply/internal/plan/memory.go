@@ -44,7 +44,7 @@ type sizing struct {
 	// of a block.
 	merging, pixel int64
 	programs       []*resolve.Program // of outputs; nil for a function
-	// needs reports whether a block has to be computed; nil if that does not matter to its size.
+	// needs reports whether the function needs a block; nil if that does not matter to its size.
 	needs   func(block.Window) bool
 	plan    *Plan
 	overlap int
