@@ -123,8 +123,8 @@ type MadeParams struct {
 	// GDAL is set if GDAL's library was loaded to make them, which takes memory too.
 	GDAL bool
 	// Needs reports whether the function needs the block of this window; nil means that it needs
-	// all. Other blocks are not read and emit nothing. All outputs must be tables then. For the same
-	// Params and size of blocks its answer never changes.
+	// all. Other blocks are not read and emit nothing. All outputs must be tables then. For the
+	// same Params and size of blocks its answer never changes.
 	Needs func(w block.Window) bool
 }
 

@@ -40,7 +40,8 @@ type ItemRef struct {
 	Time   time.Time
 	Assets map[string]string // href by key
 
-	longitude float64 // of the centre of the bounding box; NaN without one
+	collection string
+	longitude  float64 // of the centre of the bounding box; NaN without one
 }
 
 // ErrIncomplete is returned for the answer of an API that is one page of several.
@@ -64,6 +65,7 @@ type readDoc struct {
 type readItem struct {
 	Type       string    `json:"type"`
 	ID         string    `json:"id"`
+	Collection string    `json:"collection"`
 	BBox       []float64 `json:"bbox"`
 	Properties struct {
 		Datetime *string `json:"datetime"`
@@ -121,10 +123,28 @@ func Parse(text []byte) (*Document, error) {
 		}
 		doc.Items = append(doc.Items, it)
 	}
+	if err := doc.checkIDs(); err != nil {
+		return nil, err
+	}
 	slices.SortStableFunc(doc.Items, func(a, b ItemRef) int {
 		return cmp.Or(a.Time.Compare(b.Time), strings.Compare(a.ID, b.ID))
 	})
 	return doc, nil
+}
+
+// checkIDs returns an error if two items of one collection have the same id: pages that were saved
+// twice would count twice. Items of several collections may have equal ids.
+func (d *Document) checkIDs() error {
+	type key struct{ collection, id string }
+	first := map[key]int{}
+	for i, it := range d.Items {
+		k := key{it.collection, it.ID}
+		if n, again := first[k]; again {
+			return fmt.Errorf("the items %d and %d have the same id %q, expected each item once", n+1, i+1, short(it.ID))
+		}
+		first[k] = i
+	}
+	return nil
 }
 
 func parseItem(text []byte) (it ItemRef, err error) {
@@ -132,7 +152,7 @@ func parseItem(text []byte) (it ItemRef, err error) {
 	if err := json.Unmarshal(bytes.TrimPrefix(text, []byte("\ufeff")), &d); err != nil {
 		return it, fmt.Errorf("no STAC item: %w", err)
 	}
-	it = ItemRef{ID: d.ID, Assets: map[string]string{}, longitude: math.NaN()}
+	it = ItemRef{ID: d.ID, collection: d.Collection, Assets: map[string]string{}, longitude: math.NaN()}
 	bad := func(format string, args ...any) (ItemRef, error) {
 		return it, fmt.Errorf("%q %w", short(d.ID), fmt.Errorf(format, args...))
 	}

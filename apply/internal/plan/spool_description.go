@@ -87,7 +87,9 @@ func (p *Plan) Describe(job *resolve.Job, o *output.Output, t ndarray.DType, ban
 
 // transforms reports whether PROJ computes coordinates that results depend on.
 func transforms(job *resolve.Job) bool {
-	if slices.ContainsFunc(job.Inputs.Files, func(f *resolve.File) bool { return f.Warp != nil }) {
+	if slices.ContainsFunc(job.Inputs.Files, func(f *resolve.File) bool {
+		return f.Warp != nil || f.Vector != nil && len(f.Layers) > 0 && f.Vector.Transformed()
+	}) {
 		return true
 	}
 	return !resolve.IsWGS84(job.Grid.CRS) && slices.ContainsFunc(slices.Concat(job.Programs, job.Variables),

@@ -144,6 +144,9 @@ func VectorState(v *jobspec.Vector, files []string) jobspec.FileVersion {
 	return s
 }
 
+// Transformed reports whether the vectors are in another CRS than the grid.
+func (v *VectorInput) Transformed() bool { return !gdal.SameCRS(v.layer.CRS, v.Grid.CRS) }
+
 // Since describes how the source differs from its state when it was checked; "" if it does not.
 func (v *VectorInput) Since(name string, now jobspec.FileVersion) string {
 	if text := v.state.FileState.Changes(now.FileState); text != "" {
