@@ -199,7 +199,7 @@ class _Apply:
                 importlib.import_module("numpy")
             except ImportError as e:
                 raise JobError(f"function: blocks need NumPy, which is missing: {e}") from e
-            from ._function import check_class, closes
+            from ._load import check_class, closes
             try:
                 check_class(function, _identity.describe(function))
             except TypeError as e:

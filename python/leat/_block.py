@@ -1,24 +1,41 @@
-# mypy: ignore-errors
 """The block that a function computes: class Block."""
 
-import collections
-import math
+from __future__ import annotations
+
 import operator
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
+from ._convert import PixelError, convert
+from ._function_run import FunctionRun, Output
+from ._memory import InputMemory
+from ._messages import TYPES
+
+if TYPE_CHECKING:
+    Array = np.ndarray[Any, Any]  # not before NumPy 1.22
+
 __all__ = ["Block", "Window"]
 
-#: A window of the run's grid: column and row offset, width and height in pixels.
-Window = collections.namedtuple("Window", "column row width height")
-
-TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16",
-         "float32", "float64",
-         "complex64", "complex128")
+_masked_array: Any = np.ma.array
 
 
-def plural(n, noun):
-    return "%d %s%s" % (n, noun, "" if n == 1 else "s")
+class Window(NamedTuple):
+    """Window is a window of the run's grid."""
+
+    column: int
+    """Offset of its first column."""
+    row: int
+    """Offset of its first row."""
+    width: int
+    """Number of columns."""
+    height: int
+    """Number of rows."""
+
+
+def plural(n: int, noun: str) -> str:
+    """Return a number and a noun: 2 bands."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
 class Block:
@@ -37,33 +54,84 @@ class Block:
     ...     b.out = (nir - red) / (nir + red)
     """
 
-    def __init__(self, run, number, window, arrays, masks):
-        d = self.__dict__
-        d["_run"], d["_arrays"], d["_masks"] = run, arrays, masks
-        d["_outputs"], d["_values"], d["_valid"], d["_unscaled"] = {}, [], {}, {}
-        #: Number of the block, from 0.
-        d["number"] = number
-        #: Window of the grid, without the margin.
-        d["window"] = Window(*window)
+    number: int
+    """Number of the block, from 0."""
+    window: Window
+    """Window of the grid, without the margin."""
 
-    def __repr__(self):
-        names = ["%s=%s" % (i.name, "list of %d" % len(i.files) if i.list
-                            else i.files[0].seen_dtype) for i in self._run.inputs]
-        return "<Block %d of %d, %d x %d pixels at column %d, row %d; %s>" % (
-            self.number, self.total, self.window.width, self.window.height, self.window.column,
-            self.window.row,
-            ", ".join(names))
+    _run: FunctionRun
+    _memory: InputMemory
+    _places: tuple[int, ...]
+    _arrays: dict[int, list[Array]]
+    _outputs: dict[str, Array]
+    _values: list[Any]
+    _valid: dict[int, list[Array]]
+    _unscaled: dict[int, list[Array]]
+
+    def __init__(self, run: FunctionRun, number: int, window: Sequence[int], memory: InputMemory,
+                 places: tuple[int, ...]) -> None:
+        d = self.__dict__
+        d["_run"], d["_memory"], d["_places"] = run, memory, places
+        d["_arrays"], d["_valid"], d["_unscaled"], d["_outputs"], d["_values"] = {}, {}, {}, {}, []
+        d["number"], d["window"] = number, Window(*window)
+
+    def __repr__(self) -> str:
+        names = ", ".join(
+            f"{i.name}={plural(len(i.files), 'file') if i.list else i.files[0].seen_dtype}"
+            for i in self._run.inputs)
+        w = self.window
+        return (f"<Block {self.number} of {self.total}, {w.width} x {w.height} pixels at column "
+                f"{w.column}, row {w.row}; {names}>")
 
     # Inputs and outputs by name.
 
-    def _input(self, name):
+    def _input(self, name: str) -> int:
         i = self._run.input_index.get(name)
         if i is None:
-            raise KeyError("there is no input %r; the inputs are %s" %
-                           (name, ", ".join(self._run.input_index) or "none"))
+            raise KeyError(self._no_input(name))
         return i
 
-    def __getitem__(self, name):
+    def _no_input(self, name: str) -> str:
+        return f"there is no input {name!r}; the inputs are {_names(self._run.input_index)}"
+
+    def _pixels(self, i: int) -> list[Array]:
+        """Return the arrays of an input, which are made when the function first asks for them."""
+        arrays = self._arrays.get(i)
+        if arrays is None:
+            given, shape = self._run.inputs[i], (self.rows, self.columns)
+            arrays = [np.ndarray((len(f.bands), *shape), f.dtype, self._memory.map,
+                                 self._places[2 * n])
+                      for n, f in enumerate(given.files, given.first)]
+            self._arrays[i] = arrays
+        return arrays
+
+    def _seen(self, i: int) -> list[Array]:
+        """Return the arrays of an input: pixels, or values if the job applies scale and offset."""
+        files = self._run.inputs[i].files
+        if all(f.scaling is None for f in files):
+            return self._pixels(i)
+        if i not in self._unscaled:
+            self._unscaled[i] = [
+                a if f.scaling is None else f.unscale(a, v, f.scaling)
+                for f, a, v in zip(files, self._pixels(i), self._validity(i))]
+        return self._unscaled[i]
+
+    def _validity(self, i: int) -> list[Array]:
+        """Return which pixels of the files of an input are valid; the caller must not write."""
+        if i not in self._valid:
+            given = self._run.inputs[i]
+            self._valid[i] = [f.valid(a, self._mask(n, f.mask_planes))
+                              for n, (f, a) in enumerate(zip(given.files, self._pixels(i)),
+                                                         given.first)]
+        return self._valid[i]
+
+    def _mask(self, file: int, planes: int) -> Optional[Array]:
+        place = self._places[2 * file + 1]
+        if place < 0:
+            return None
+        return np.ndarray((planes, self.rows, self.columns), "u1", self._memory.map, place)
+
+    def __getitem__(self, name: str) -> Any:
         """Return the pixels of an input, or of an output that was set."""
         i = self._run.input_index.get(name)
         if i is not None:
@@ -72,89 +140,71 @@ class Block:
         if name in self._outputs:
             return self._outputs[name]
         if name in self._run.output_index:
-            raise KeyError("the output %r was not set" % (name,))
-        raise KeyError("there is no input %r; the inputs are %s" %
-                       (name, ", ".join(self._run.input_index) or "none"))
+            raise KeyError(f"the output {name!r} was not set")
+        raise KeyError(self._no_input(name))
 
-    def _seen(self, i):
-        """Return the arrays of an input: pixels, or values if the job applies scale and offset."""
-        files = self._run.inputs[i].files
-        if all(f.scaling is None for f in files):
-            return self._arrays[i]
-        if i not in self._unscaled:
-            self._unscaled[i] = [a if f.scaling is None else f.unscale(a, v)
-                                 for f, a, v in zip(files, self._arrays[i], self._validity(i))]
-        return self._unscaled[i]
-
-    def _validity(self, i):
-        """Return which pixels of the files of an input are valid; the caller must not write."""
-        if i not in self._valid:
-            self._valid[i] = [f.valid(a, m)
-                              for f, a, m in zip(self._run.inputs[i].files, self._arrays[i],
-                                                 self._masks[i])]
-        return self._valid[i]
-
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
+        if name == "_run":  # of an object that is not made by __init__, such as a copy
+            raise AttributeError(name)
         try:
             return self[name]
         except KeyError as e:
             raise AttributeError(e.args[0]) from None
 
-    def __setitem__(self, name, value):
+    def __setitem__(self, name: str, value: Any) -> None:
         self.set(name, value)
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         if name in self._run.output_index:
             self.set(name, value)
         elif hasattr(type(self), name) or name in self.__dict__:
-            raise AttributeError("%r of a block can't be set" % (name,))
+            raise AttributeError(f"{name!r} of a block can't be set")
         else:
             raise AttributeError(self._no_output(name))
 
-    def _no_output(self, name):
+    def _no_output(self, name: str) -> str:
         if name in self._run.input_index:
-            return "%r is an input: write to its pixels, as in b.%s[...] = 0" % (name, name)
-        return "there is no output %r; the outputs are %s" % (name,
-            ", ".join(self._run.output_index) or "none")
+            return f"{name!r} is an input: write to its pixels, as in b.{name}[...] = 0"
+        return f"there is no output {name!r}; the outputs are {_names(self._run.output_index)}"
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         return sorted(set(super().__dir__()) | set(self._run.input_index) |
                       set(self._run.output_index))
 
     # The block's place.
 
     @property
-    def total(self):
+    def total(self) -> int:
         """Number of blocks of the run."""
         return self._run.count
 
     @property
-    def first(self):
+    def first(self) -> bool:
         """Whether this is block 0. Blocks are computed in any order."""
         return self.number == 0
 
     @property
-    def last(self):
+    def last(self) -> bool:
         """Whether this is the block with the highest number."""
         return self.number == self.total - 1
 
     @property
-    def overlap(self):
+    def overlap(self) -> int:
         """Width of the margin in pixels, the same on each side."""
         return self._run.overlap
 
     @property
-    def rows(self):
+    def rows(self) -> int:
         """Height of the arrays, with the margin."""
         return self.window.height + 2 * self._run.overlap
 
     @property
-    def columns(self):
+    def columns(self) -> int:
         """Width of the arrays, with the margin."""
         return self.window.width + 2 * self._run.overlap
 
     @property
-    def transform(self):
+    def transform(self) -> tuple[float, ...]:
         """The arrays' transform, six numbers in GDAL's order: its origin is the upper left corner
         of the margin.
         """
@@ -166,11 +216,11 @@ class Block:
                 t[4], t[5])
 
     @property
-    def crs(self):
+    def crs(self) -> str:
         """The coordinate reference system as WKT, "" if the grid has none."""
         return self._run.crs
 
-    def coordinates(self):
+    def coordinates(self) -> tuple[Array, Array]:
         """Return the map coordinates of the pixels' centres: x of each column and y of each row,
         float64.
 
@@ -184,7 +234,7 @@ class Block:
 
     # What belongs to inputs.
 
-    def valid(self, name):
+    def valid(self, name: str) -> Any:
         """Return which pixels of an input are valid: bool, of the input's shape; a list of them if
         it is a list.
 
@@ -195,31 +245,31 @@ class Block:
         valid = [v.copy() for v in self._validity(i)]  # the caller may write to them
         return valid if self._run.inputs[i].list else valid[0]
 
-    def masked(self, name):
+    def masked(self, name: str) -> Any:
         """Return an input as a masked array, in which invalid pixels are masked; a list of them if
         it is a list.
         """
         pixels, valid = self[name], self.valid(name)
         if isinstance(pixels, list):
-            return [np.ma.array(p, mask=~v) for p, v in zip(pixels, valid)]
-        return np.ma.array(pixels, mask=~valid)
+            return [_masked_array(p, mask=~v) for p, v in zip(pixels, valid)]
+        return _masked_array(pixels, mask=~valid)
 
-    def nodata(self, name, band=1):
+    def nodata(self, name: str, band: int = 1) -> Any:
         """Return the nodata value of a band of an input's first file, counted from 1; None if it
         has none, NaN if the job applies scale and offset.
         """
         values = self._run.inputs[self._input(name)].files[0].seen_nodata
         if not 1 <= band <= len(values):
-            raise IndexError("band %d of input %r, which has %s" %
-                             (band, name, plural(len(values), "band")))
+            raise IndexError(f"band {band} of input {name!r}, which has "
+                             f"{plural(len(values), 'band')}")
         return values[band - 1]
 
-    def path(self, name):
+    def path(self, name: str) -> Union[str, list[str]]:
         """Return the name of an input's file; a list of names if it is a list."""
         i = self._run.inputs[self._input(name)]
         return [f.path for f in i.files] if i.list else i.files[0].path
 
-    def xarray(self, name):
+    def xarray(self, name: str) -> Any:
         """Return an input as an xarray.DataArray (band, y, x) with coordinates; a list of them if
         it is a list.
 
@@ -232,7 +282,7 @@ class Block:
         axes = dict(zip("xy", self.coordinates())) if t and not t[2] and not t[4] else {}
         arrays = []
         for f, a in zip(i.files, self._seen(self._input(name))):
-            attrs = {"crs": self.crs}
+            attrs: dict[str, Any] = {"crs": self.crs}
             if f.seen_nodata[0] is not None:
                 attrs["nodata"] = f.seen_nodata[0]
             arrays.append(
@@ -243,18 +293,18 @@ class Block:
     # What belongs to the run.
 
     @property
-    def params(self):
+    def params(self) -> Any:
         """The parameters of the function; None if there are none."""
         return self._run.params
 
     @property
-    def state(self):
+    def state(self) -> Any:
         """An object that lives as long as this worker, for attributes such as a model that was
         loaded once.
         """
         return self._run.state
 
-    def emit(self, value):
+    def emit(self, value: Any) -> None:
         """Pass a value of this block to the caller of leat.apply, in the order of blocks."""
         if not self._run.emits:
             raise RuntimeError("nothing receives the values that the function emits")
@@ -262,7 +312,7 @@ class Block:
 
     # Outputs.
 
-    def new(self, name, dtype=None, bands=None):
+    def new(self, name: str, dtype: Any = None, bands: Optional[int] = None) -> Array:
         """Set an output to a new array, and return it: (bands, rows, columns), with the margin.
 
         Its values are undefined: fill all of it. It is in the memory from which leat writes the
@@ -274,27 +324,26 @@ class Block:
         if t.name == "bool":
             t = np.dtype("uint8")
         if t.name not in TYPES:
-            raise TypeError("output %r: %s, expected one of %s" % (
-                name, "no dtype is given" if dtype is None else "no pixels of type %s" % t,
-                ", ".join(TYPES)))
+            what = "no dtype is given" if dtype is None else f"no pixels of type {t}"
+            raise TypeError(f"output {name!r}: {what}, expected one of {', '.join(TYPES)}")
         if o.type and t.name != o.type:
-            raise TypeError("output %r is %s, not %s" % (name, o.type, t.name))
+            raise TypeError(f"output {name!r} is {o.type}, not {t.name}")
         bands = (o.bands or 1) if bands is None else operator.index(bands)
         if bands < 1:
-            raise ValueError("output %r: %d bands, expected at least one" % (name, bands))
+            raise ValueError(f"output {name!r}: {bands} bands, expected at least one")
         if o.bands and bands != o.bands:
-            raise ValueError("output %r has %s, not %d" % (name, plural(o.bands, "band"), bands))
+            raise ValueError(f"output {name!r} has {plural(o.bands, 'band')}, not {bands}")
         array = self._run.memory.allocate(t, (bands, self.rows, self.columns))
         self._outputs[name] = array
         return array
 
-    def _output(self, name):
+    def _output(self, name: str) -> Output:
         i = self._run.output_index.get(name)
         if i is None:
             raise KeyError(self._no_output(name))
         return self._run.outputs[i]
 
-    def set(self, name, value):
+    def set(self, name: str, value: Any) -> None:
         """Set an output to a copy of an array of shape (bands, rows, columns), or (rows, columns)
         for one band.
 
@@ -308,104 +357,32 @@ class Block:
             return
         if not isinstance(value, np.ndarray):
             value = np.asanyarray(value)
-        if value.dtype.kind not in "biufc" or value.dtype.name not in TYPES + ("bool",):
-            raise TypeError("output %r: pixels of type %s, expected one of %s" %
-                            (name, value.dtype, ", ".join(TYPES)))
+        if value.dtype.kind not in "biufc" or value.dtype.name not in (*TYPES, "bool"):
+            raise TypeError(f"output {name!r}: pixels of type {value.dtype}, expected one of "
+                            f"{', '.join(TYPES)}")
         if value.ndim == 2:
             value = value[np.newaxis]
         shape = (self.rows, self.columns)
         window = (self.window.height, self.window.width)
         if value.ndim != 3 or value.shape[1:] not in (shape, window) or value.shape[0] < 1:
-            raise ValueError("output %r has the shape %s, expected (bands, %d, %d)" %
-                             (name, value.shape, *shape))
+            raise ValueError(f"output {name!r} has the shape {value.shape}, expected "
+                             f"(bands, {shape[0]}, {shape[1]})")
         if o.bands and value.shape[0] != o.bands:
-            raise ValueError("output %r has %s, expected %d" %
-                             (name, plural(value.shape[0], "band"), o.bands))
-        t = np.dtype(o.type
-                     or ("uint8" if value.dtype.kind == "b" else value.dtype.newbyteorder("=")))
+            raise ValueError(f"output {name!r} has {plural(value.shape[0], 'band')}, "
+                             f"expected {o.bands}")
+        t: np.dtype[Any] = np.dtype(
+            o.type or ("uint8" if value.dtype.kind == "b" else value.dtype.newbyteorder("=")))
         margin = self.overlap if value.shape[1:] == shape else 0
         out = self._run.memory.allocate(t, value.shape)
         try:
             convert(out, value, o.nodata)
-        except _Pixel as e:
-            where = e.index
-            place = "band %d, column %d, row %d of the grid" % (
-                where[0] + 1, self.window.column + where[2] - margin, self.window.row +
-                where[1] - margin)
-            raise e.kind("output %r (%s): %s at %s" % (name, t.name, e.args[0], place)) from None
+        except PixelError as e:
+            band, row, column = e.index
+            place = (f"band {band + 1}, column {self.window.column + column - margin}, "
+                     f"row {self.window.row + row - margin} of the grid")
+            raise e.kind(f"output {name!r} ({t.name}): {e} at {place}") from None
         self._outputs[name] = out
 
 
-class _Pixel(Exception):
-    """An error about a pixel, whose index is that of the array."""
-
-    def __init__(self, kind, text, bad):
-        super().__init__(text)
-        self.kind, self.index = kind, np.unravel_index(int(np.argmax(bad)), bad.shape)
-
-
-def convert(out, value, nodata):
-    """Set out to value, an array of the same shape.
-
-    nodata is a number of Python or None. It raises a _Pixel for values that out can't hold.
-    """
-    t, invalid = out.dtype, None
-    if isinstance(value, np.ma.MaskedArray):
-        if value.mask is not np.ma.nomask and value.mask.any():
-            invalid = np.broadcast_to(value.mask, value.shape)
-        value = value.data
-    if value.dtype.kind == "c" and t.kind != "c":
-        raise TypeError("complex pixels for an output of %s" % t.name)
-    if t.kind in "iu" and value.dtype.kind == "f":
-        nan = np.isnan(value)
-        if nan.any():
-            invalid = nan if invalid is None else invalid | nan
-        # Both limits are exact in float32 and float64: powers of two.
-        info = np.iinfo(t)
-        rounded = np.rint(value if value.dtype.itemsize > 2 else value.astype("f4"))
-        kept = (rounded >= float(info.min)) & (rounded < 2.0 ** (info.max.bit_length()))
-        _check_range(kept, invalid, value, t)
-        with np.errstate(invalid="ignore"):
-            np.copyto(out, rounded, casting="unsafe")
-    elif t.kind in "iu" and not np.can_cast(value.dtype, t):
-        info = np.iinfo(t)
-        if value.size and (int(value.min()) < info.min or int(value.max()) > info.max):
-            kept = np.ones(value.shape, bool)
-            if np.iinfo(value.dtype).min < info.min:
-                kept &= value >= info.min
-            if np.iinfo(value.dtype).max > info.max:
-                kept &= value <= info.max
-            _check_range(kept, invalid, value, t)
-        np.copyto(out, value, casting="unsafe")
-    else:
-        with np.errstate(over="ignore", invalid="ignore"):
-            np.copyto(out, value, casting="unsafe")
-        if not np.can_cast(value.dtype, t):
-            overflow = np.isinf(out)
-            if overflow.any():
-                _check_range(~overflow | np.isinf(value), invalid, value, t)
-    if invalid is None:
-        return
-    if nodata is None and t.kind in "fc":
-        nodata = math.nan
-    if nodata is None:
-        raise _Pixel(ValueError, "the output has no nodata value for the invalid pixel", invalid)
-    if t.kind in "iu" and not (nodata == nodata and np.iinfo(t).min <= nodata <= np.iinfo(t).max
-                               and nodata == int(nodata)):
-        raise ValueError("the nodata value %s is no value of %s" % (nodata, t.name))
-    fill = t.type(nodata)
-    if fill == fill:
-        same = (out == fill) & ~invalid
-        if same.any():
-            raise _Pixel(ValueError, "the valid pixel has the nodata value %s" % nodata, same)
-    out[invalid] = fill
-
-
-def _check_range(kept, invalid, value, t):
-    bad = ~kept
-    if invalid is not None:
-        bad &= ~invalid
-    if bad.any():
-        at = np.unravel_index(int(np.argmax(bad)), bad.shape)
-        raise _Pixel(OverflowError, "the value %s is beyond the range of %s" % (value[at], t.name),
-                     bad)
+def _names(index: dict[str, int]) -> str:
+    return ", ".join(index) or "none"

@@ -6,7 +6,8 @@ import socket
 import types
 from typing import Any, Callable, Optional
 
-from ._function import Failure, Server, close_instance, closes
+from ._function import Server, close_instance
+from ._load import closes
 
 
 class Shared:
@@ -52,7 +53,7 @@ class Served(Server):
         try:
             return super().setup(message)
         except BaseException as e:
-            self.failures[None] = e
+            self.failed(None, e)
             raise
 
     def close(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -62,15 +63,9 @@ class Served(Server):
         try:
             return super().close(message)
         except BaseException as e:
-            self.failures[None] = e
+            self.failed(None, e)
             raise
 
-    def block(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Compute a block, and keep the exception of a function that fails."""
-        try:
-            return super().block(message)
-        except Failure:
-            raise
-        except BaseException as e:
-            self.failures[message["number"]] = e
-            raise
+    def failed(self, number: Optional[int], error: BaseException) -> None:
+        """Keep the exception of a function that fails."""
+        self.failures[number] = error

@@ -29,6 +29,9 @@ def file(type: str, nodata: Optional[str] = None, bands: int = 1, **more: Any) -
 
 PIXELS: Any = None
 
+TYPES = ("uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 float32 float64 complex64 "
+         "complex128").split()
+
 
 class Leat:
     """Leat's side of a connection, with one input of 4 x 3 pixels in a grid of two blocks."""
@@ -47,7 +50,7 @@ class Leat:
         os.write(self.memory, self.pixels.tobytes().ljust(4096, b"\0") +
                  (b"" if mask is None else mask.tobytes()))
         os.ftruncate(self.memory, 8192)
-        self.loaded = self.call(dict(type="load", protocol=1, version="1"))
+        self.loaded = self.call(dict(type="load", protocol=2, version="1"))
         f = file(str(pixels.dtype), nodata, len(pixels))
         if mask is not None:
             f.update(mask_planes=1, mask=[0] * len(pixels))
@@ -63,7 +66,7 @@ class Leat:
         self.new = True
 
     def call(self, message: Any, descriptor: Optional[int] = None) -> Any:
-        text = json.dumps(message).encode()
+        text = message if isinstance(message, bytes) else json.dumps(message).encode()
         ancillary = [] if descriptor is None else [
             (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))]
         self.sock.sendmsg([struct.pack("<I", len(text)) + text], ancillary)
@@ -73,17 +76,25 @@ class Leat:
             if not more:
                 raise EOFError
             data += more
-        return json.loads(data[4:])
+        if data[4] != ord("d"):
+            return json.loads(data[4:])
+        names = ("offset", "type", "bands", "rows", "columns")
+        output = dict(zip(names, struct.unpack_from("<q4I", data, 12)))
+        output["type"] = TYPES[output["type"]]
+        answer = dict(type="done", outputs=[output if output["offset"] >= 0 else None])
+        if len(data) > 36:
+            answer["values"] = json.loads(data[36:])
+        return answer
 
     def block(self, number: int = 0, window: Any = (0, 0, 4, 3)) -> Any:
-        memory = dict(number=0)
         if self.new:
-            memory = dict(number=0, new=True, bytes=8192, begin=0, private=self.private)
-        answer = self.call(dict(type="block", number=number, window=window, memory=memory,
-                                arrays=[[0, -1 if self.mask is None else 4096]]), self.memory
-                                if self.new else None)
+            mapped = self.call(dict(type="memory", number=0, bytes=8192, begin=0,
+                                    private=self.private), self.memory)
+            if mapped != dict(type="mapped"):
+                raise AssertionError(mapped)
         self.new = False
-        return answer
+        places = (0, -1 if self.mask is None else 4096)
+        return self.call(b"b\0\0\0" + struct.pack("<I7q", 0, number, *window, *places))
 
     def output(self, answer: Any) -> Any:
         if answer["type"] != "done":
@@ -371,8 +382,11 @@ class BlockTest(unittest.TestCase):
         self.assertNotIn("_function.py", answer["traceback"])
         self.assertIn('raise KeyError("red")', answer["traceback"])
         self.same(leat.output(leat.block(1)), PIXELS, "u2")  # the connection goes on
-        self.assertEqual(leat.call(dict(type="other"))["kind"], "Protocol")
-        self.assertEqual(leat.call(dict(type="load", protocol=2, version="9"))["kind"], "Protocol")
+        for wrong in (dict(type="other"), b"[]", b"{}", b"b\0", b"\xff\xff",
+                      b"b\0\0\0" + struct.pack("<I7q", 1, 0, 0, 0, 4, 3, 0, -1)):
+            with self.subTest(wrong):
+                self.assertEqual(leat.call(wrong)["kind"], "Protocol")
+        self.assertEqual(leat.call(dict(type="load", protocol=3, version="9"))["kind"], "Protocol")
         self.assertEqual(leat.call(dict(type="close")), dict(type="closed"))
         self.assertEqual(leat.sock.recv(1), b"")
         leat.close()

@@ -92,9 +92,12 @@ type Memory struct {
 	Bytes int
 	// Private is set if other processes use the memory too, so that nothing may be written to it.
 	Private bool
-	// Arrays are the offsets of each file's pixels and of its mask, which is -1 if there is none.
-	Arrays [][2]int
+	Arrays  []Place // by file
 }
+
+// Place is where in a block's memory the arrays of a file are: bytes from its beginning, -1 if
+// there is none.
+type Place struct{ Pixels, Mask int }
 
 // Memory returns the block's memory, and false if it is only in this process.
 func (b *Block) Memory() (Memory, bool) {
@@ -102,7 +105,7 @@ func (b *Block) Memory() (Memory, bool) {
 	if d.shared == nil {
 		return Memory{}, false
 	}
-	m := Memory{Array: d.shared, Bytes: len(d.region), Private: d.private, Arrays: [][2]int{}}
+	m := Memory{Array: d.shared, Bytes: len(d.region), Private: d.private, Arrays: make([]Place, 0, len(d.files))}
 	begin := uintptr(unsafe.Pointer(unsafe.SliceData(d.region)))
 	at := func(part []byte) int {
 		if len(part) == 0 {
@@ -112,7 +115,7 @@ func (b *Block) Memory() (Memory, bool) {
 	}
 	for i := range d.files {
 		f := &d.files[i]
-		m.Arrays = append(m.Arrays, [2]int{at(f.store), at(f.mask)})
+		m.Arrays = append(m.Arrays, Place{at(f.store), at(f.mask)})
 	}
 	return m, true
 }

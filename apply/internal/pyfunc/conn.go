@@ -17,87 +17,126 @@ import (
 // conn exchanges messages with a server. One goroutine uses it.
 type conn struct {
 	*net.UnixConn
-	buffer []byte
+	// cancel ends the server, and explain says in its error how the server ended; nil if the server
+	// is not a process of this one.
+	cancel  func()
+	explain func(error) error
+	// out and in are the last messages, with their lengths.
+	out, in []byte
 }
 
 // errEnded is returned when the server has closed the connection.
 var errEnded = errors.New("the connection to it ended")
 
-// call sends a message, with the descriptor if that is not negative, and returns the answer, which
-// has one of the types. A canceled ctx closes the connection.
-func (c *conn) call(ctx context.Context, message any, descriptor int, want string) (*answer, error) {
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	a, err := c.exchange(message, descriptor)
-	if !stop() { // even if the answer came: the connection is closed
-		return nil, context.Cause(ctx)
-	}
-	switch {
-	case err != nil:
-		return nil, err
-	case a.Type == "error":
-		return nil, &outcome.PythonError{Kind: a.Kind, Message: a.Message, Traceback: a.Traceback}
-	case a.Type != want:
-		return nil, fmt.Errorf("it answered with a message of type %q, expected %q", a.Type, want)
-	}
-	return a, nil
-}
+// lengthSize is the size of the length of a message.
+const lengthSize = 4
 
-func (c *conn) exchange(message any, descriptor int) (*answer, error) {
+// begin returns the beginning of a message for exchange, to which the caller appends.
+func (c *conn) begin() []byte { return append(c.out[:0], make([]byte, lengthSize)...) }
+
+// call sends a message as JSON, with the descriptor if that is not negative, and returns the
+// answer, which has this type.
+func (c *conn) call(ctx context.Context, message any, descriptor int, want string) (*answer, error) {
 	text, err := json.Marshal(message)
 	if err != nil {
 		return nil, err
 	}
-	if len(text) > maxMessage {
-		return nil, fmt.Errorf("a message of %d bytes, at most %d are allowed", len(text), maxMessage)
+	in, err := c.exchange(ctx, append(c.begin(), text...), descriptor)
+	if err != nil {
+		return nil, err
 	}
-	c.buffer = append(binary.LittleEndian.AppendUint32(c.buffer[:0], uint32(len(text))), text...)
-	rest := c.buffer
+	a, err := parseAnswer(in)
+	if err == nil && a.Type != want {
+		return nil, fmt.Errorf("it answered with a message of type %q, expected %q", a.Type, want)
+	}
+	return a, err
+}
+
+// parseAnswer returns an answer that is JSON. If its type is error, that is an error.
+func parseAnswer(text []byte) (*answer, error) {
+	a := &answer{}
+	if err := json.Unmarshal(text, a); err != nil {
+		return nil, fmt.Errorf("it sent a message that can't be read: %w", err)
+	}
+	if a.Type == "error" {
+		return nil, &outcome.PythonError{Kind: a.Kind, Message: a.Message, Traceback: a.Traceback}
+	}
+	return a, nil
+}
+
+// exchange sends a message that starts with begin, with the descriptor if that is not negative. It
+// returns the answer, which is valid until the next call. A canceled ctx closes the connection.
+func (c *conn) exchange(ctx context.Context, message []byte, descriptor int) ([]byte, error) {
+	c.out = message
+	size := len(message) - lengthSize
+	if size > maxMessage {
+		return nil, fmt.Errorf("a message of %d bytes, at most %d are allowed", size, maxMessage)
+	}
+	binary.LittleEndian.PutUint32(message, uint32(size))
+	stop := context.AfterFunc(ctx, func() {
+		if c.cancel != nil {
+			c.cancel() // a function that hangs does not notice the end of its connection
+		}
+		_ = c.Close()
+	})
+	err := c.send(message, descriptor)
+	var in []byte
+	if err == nil {
+		in, err = c.receive()
+	}
+	switch {
+	case !stop(): // even if the answer came: the connection is closed
+		return nil, context.Cause(ctx)
+	case err != nil && c.explain != nil:
+		err = c.explain(err)
+	case errors.Is(err, errEnded):
+		err = errors.New("the function failed: " + errEnded.Error())
+	}
+	return in, err
+}
+
+func (c *conn) send(message []byte, descriptor int) error {
 	if descriptor >= 0 {
-		n, _, err := c.WriteMsgUnix(rest, unix.UnixRights(descriptor), nil)
+		n, _, err := c.WriteMsgUnix(message, unix.UnixRights(descriptor), nil)
 		if err != nil {
-			return nil, ended(err)
+			return ended(err)
 		}
-		rest = rest[n:]
+		message = message[n:]
 	}
-	if len(rest) > 0 {
-		if _, err := c.Write(rest); err != nil {
-			return nil, ended(err)
-		}
+	if len(message) == 0 {
+		return nil
 	}
-	return c.receive()
+	_, err := c.Write(message)
+	return ended(err)
 }
 
 // receive returns the next message.
-func (c *conn) receive() (*answer, error) {
-	if cap(c.buffer) < 64<<10 {
-		c.buffer = make([]byte, 64<<10)
+func (c *conn) receive() ([]byte, error) {
+	if len(c.in) < 64<<10 {
+		c.in = make([]byte, 64<<10)
 	}
-	c.buffer = c.buffer[:cap(c.buffer)]
-	have, err := io.ReadAtLeast(c, c.buffer, 4)
+	have, err := io.ReadAtLeast(c, c.in, lengthSize)
 	if err != nil {
 		return nil, ended(err)
 	}
-	size := int(binary.LittleEndian.Uint32(c.buffer))
+	size := int(binary.LittleEndian.Uint32(c.in))
 	if size < 2 || size > maxMessage {
 		return nil, fmt.Errorf("it sent a message of %d bytes, expected 2 to %d", size, maxMessage)
 	}
-	if have < 4+size {
-		if len(c.buffer) < 4+size {
-			c.buffer = append(c.buffer, make([]byte, 4+size-len(c.buffer))...)
+	end := lengthSize + size
+	if have < end {
+		if len(c.in) < end {
+			c.in = append(c.in, make([]byte, end-len(c.in))...)
 		}
-		if _, err := io.ReadFull(c, c.buffer[have:4+size]); err != nil {
+		if _, err := io.ReadFull(c, c.in[have:end]); err != nil {
 			return nil, ended(err)
 		}
-		have = 4 + size
+		have = end
 	}
-	if have != 4+size {
-		return nil, fmt.Errorf("it sent %d bytes after its answer", have-4-size)
+	if have != end {
+		return nil, fmt.Errorf("it sent %d bytes after its answer", have-end)
 	}
-	a := &answer{}
-	if err := json.Unmarshal(c.buffer[4:4+size], a); err != nil {
-		return nil, fmt.Errorf("it sent a message that can't be read: %w", err)
-	}
-	return a, nil
+	return c.in[lengthSize:end], nil
 }
 
 // ended returns errEnded for the errors of a connection that the other side has closed.

@@ -22,10 +22,10 @@ type outputMemory struct {
 
 // reach maps the memory as far as the arrays of a block need it. Mapping it later would unmap those
 // that were returned before.
-func (m *outputMemory) reach(arrays []*outputArray) error {
+func (m *outputMemory) reach(arrays []outputArray) error {
 	var end int64
 	for _, a := range arrays {
-		if a == nil {
+		if !a.set {
 			continue
 		}
 		if _, e, err := m.place(a); err == nil { // else array reports it
@@ -39,25 +39,26 @@ func (m *outputMemory) reach(arrays []*outputArray) error {
 }
 
 // array returns an array in the memory that reach has mapped. It is valid until the next block.
-func (m *outputMemory) array(a *outputArray) (*ndarray.Array, error) {
+func (m *outputMemory) array(a outputArray) (*ndarray.Array, error) {
 	t, end, err := m.place(a)
 	if err != nil {
 		return nil, err
 	}
-	return ndarray.FromBytes(t, m.mapped[a.Offset:end:end], a.Bands, a.Rows, a.Columns), nil
+	return ndarray.FromBytes(t, m.mapped[a.offset:end:end], a.bands, a.rows, a.columns), nil
 }
 
 // place returns the type of an array and where it ends in the memory.
-func (m *outputMemory) place(a *outputArray) (t ndarray.DType, end int64, err error) {
-	if t, err = ndarray.ParseDType(a.Type); err != nil {
-		return t, 0, err
+func (m *outputMemory) place(a outputArray) (t ndarray.DType, end int64, err error) {
+	if int(a.code) >= len(typeCodes) {
+		return t, 0, fmt.Errorf("an array of a type with the code %d, expected less than %d", a.code, len(typeCodes))
 	}
-	size, ok := ndarray.ByteSize(t, a.Bands, a.Rows, a.Columns)
-	end = a.Offset + int64(size)
-	if !ok || a.Bands < 1 || a.Rows < 1 || a.Columns < 1 || a.Offset < 0 || a.Offset%outputAlign != 0 ||
-		end < a.Offset || end > m.max {
-		return t, 0, fmt.Errorf("an array of %s with the shape (%d, %d, %d) at byte %d", a.Type, a.Bands, a.Rows, a.Columns,
-			a.Offset)
+	t = typeCodes[a.code]
+	size, ok := ndarray.ByteSize(t, a.bands, a.rows, a.columns)
+	end = a.offset + int64(size)
+	if !ok || a.bands < 1 || a.rows < 1 || a.columns < 1 || a.offset < 0 || a.offset%outputAlign != 0 ||
+		end < a.offset || end > m.max {
+		return t, 0, fmt.Errorf("an array of %v with the shape (%d, %d, %d) at byte %d", t, a.bands, a.rows, a.columns,
+			a.offset)
 	}
 	return t, end, nil
 }

@@ -3,7 +3,7 @@ package pyfunc
 import "encoding/json"
 
 // protocolVersion is the version of the function protocol (docs/format/function.md).
-const protocolVersion = 1
+const protocolVersion = 2
 
 // maxMessage is the maximum length of a message.
 const maxMessage = 64 << 20
@@ -72,26 +72,19 @@ type (
 		Bands  int     `json:"bands"`
 		Nodata *string `json:"nodata"`
 	}
-	blockMessage struct {
-		Type   string        `json:"type"`
-		Number int           `json:"number"`
-		Window [4]int        `json:"window"`
-		Memory memoryMessage `json:"memory"`
-		Arrays [][2]int      `json:"arrays"`
-	}
 	memoryMessage struct {
-		Number  int   `json:"number"`
-		New     bool  `json:"new,omitempty"`
-		Bytes   int   `json:"bytes,omitempty"`
-		Begin   int64 `json:"begin,omitempty"`
-		Private bool  `json:"private,omitempty"`
+		Type    string `json:"type"`
+		Number  int    `json:"number"`
+		Bytes   int    `json:"bytes"`
+		Begin   int64  `json:"begin"`
+		Private bool   `json:"private"`
 	}
 	closeMessage struct {
 		Type string `json:"type"`
 	}
 )
 
-// answer is any message of the server.
+// answer is any message of the server that is JSON.
 type answer struct {
 	Type string `json:"type"`
 	// loaded
@@ -102,20 +95,8 @@ type answer struct {
 	Closes   bool   `json:"closes"`
 	// closed
 	Value json.RawMessage `json:"value"`
-	// done
-	Outputs []*outputArray    `json:"outputs"`
-	Values  []json.RawMessage `json:"values"`
 	// error
 	Kind      string `json:"kind"`
 	Message   string `json:"message"`
 	Traceback string `json:"traceback"`
-}
-
-// outputArray is the place of an output in the output memory.
-type outputArray struct {
-	Offset  int64  `json:"offset"`
-	Type    string `json:"type"`
-	Bands   int    `json:"bands"`
-	Rows    int    `json:"rows"`
-	Columns int    `json:"columns"`
 }

@@ -1,7 +1,6 @@
 package pyfunc
 
 import (
-	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -26,7 +25,7 @@ import (
 const bootstrap = `import sys
 if sys.path and sys.path[0] == "":  # the working directory, whose modules must not hide Python's own
     del sys.path[0]
-import importlib.abc, importlib.util, json, socket, struct
+import importlib.util, json, socket, struct  # importlib.abc imports twenty modules that NumPy doesn't need
 fd = int(sys.argv[1])
 s = socket.socket(fileno=fd)
 def read(n):
@@ -39,15 +38,19 @@ def read(n):
     return data
 sources = json.loads(read(struct.unpack("<I", read(4))[0]))
 s.detach()
-class Modules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class Modules:
     def find_spec(self, name, path, target=None):
-        if name in sources:
+        if name == "_leat" or name.startswith("_leat.") and name[6:] in sources:
             return importlib.util.spec_from_loader(name, self, is_package=name == "_leat")
+    def create_module(self, spec):
+        return None
     def exec_module(self, module):
-        module.__file__ = "<leat>/" + module.__name__.replace("_leat.", "") + ".py"
-        exec(compile(sources[module.__name__], module.__file__, "exec"), module.__dict__)
+        if module.__name__ == "_leat":
+            return
+        module.__file__ = "<leat>/" + module.__name__[6:] + ".py"
+        exec(compile(sources[module.__name__[6:]], module.__file__, "exec"), module.__dict__)
 sys.meta_path.insert(0, Modules())
-from _leat._function import main
+from _leat._worker import main
 main(fd)
 `
 
@@ -86,7 +89,8 @@ func startProcess(executable string, out io.Writer) (_ *process, err error) {
 	cmd.Stdout, cmd.Stderr = writer, writer
 	cmd.SysProcAttr = childproc.Attributes()
 	cmd.Env = environment(os.Environ())
-	p := &process{cmd: cmd, conn: &conn{UnixConn: here}, exited: make(chan struct{})}
+	p := &process{cmd: cmd, exited: make(chan struct{})}
+	p.conn = &conn{UnixConn: here, cancel: p.kill, explain: p.explain}
 	started := make(chan error)
 	go func() {
 		// Linux kills the process when the thread that started it ends: this one waits for it.
@@ -104,8 +108,11 @@ func startProcess(executable string, out io.Writer) (_ *process, err error) {
 	if err := <-started; err != nil {
 		return nil, errors.Join(fmt.Errorf("starting Python: %w", err), reader.Close(), here.Close())
 	}
-	sources, err := json.Marshal(map[string]string{"_leat": "", "_leat._block": python.Block,
-		"_leat._function": python.Function})
+	modules, err := python.Modules()
+	var sources []byte
+	if err == nil {
+		sources, err = json.Marshal(modules)
+	}
 	if err == nil {
 		_, err = p.conn.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(sources))), sources...))
 	}
@@ -204,7 +211,7 @@ func (p *process) end() {
 	t.Stop()
 }
 
-// explain returns the error of a call. If the process has ended, it says how.
+// explain returns the error of an exchange. If the process has ended, it says how.
 func (p *process) explain(err error) error {
 	if !errors.Is(err, errEnded) && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
@@ -233,17 +240,4 @@ func (e *EndedError) Stack() []byte {
 		return nil
 	}
 	return []byte("Its last lines:\n" + strings.Join(e.Lines, "\n") + "\n")
-}
-
-// call is conn.call. An error says how the process ended, if it did.
-func (p *process) call(ctx context.Context, message any, descriptor int, want string) (*answer, error) {
-	stop := context.AfterFunc(ctx, p.kill) // a function that hangs does not notice the end of its connection
-	a, err := p.conn.call(ctx, message, descriptor, want)
-	if !stop() { // even if the answer came: the process is killed
-		return nil, context.Cause(ctx)
-	}
-	if err != nil {
-		err = p.explain(err)
-	}
-	return a, err
 }
