@@ -25,8 +25,9 @@ import (
 	"leat/ndarray"
 	"leat/raster"
 	"leat/timing"
-	"leat/worker/awsbatch"
+	"leat/worker"
 	"leat/worker/pbs"
+	"leat/worker/subprocess"
 )
 
 func TestPlanVectors(t *testing.T) {
@@ -114,6 +115,13 @@ func storageOf(i *raster.Info) storage {
 	return storage{i.TileWidth, i.TileHeight, len(i.Bands), i.Interleave, i.Compression != "none"}
 }
 
+// remoteLauncher is a launcher whose workers share no directory with this machine.
+type remoteLauncher struct{ worker.Launcher }
+
+func (remoteLauncher) Capabilities() worker.Capabilities {
+	return worker.Capabilities{NoSharedFS: true}
+}
+
 func TestInvalidVectors(t *testing.T) {
 	t.Parallel()
 	dir := vectorFiles(t)
@@ -122,7 +130,7 @@ func TestInvalidVectors(t *testing.T) {
 	bare := grid
 	bare.CRS = raster.CRS{}
 	red := write(t, filepath.Join(dir, "red.tif"), grid, terrain[uint8](300, 200, 1), nil)
-	aws := awsbatch.New(nil)
+	remote := remoteLauncher{subprocess.New(nil)}
 	for name, c := range map[string]struct {
 		change  func(*Job)
 		want    []string
@@ -140,7 +148,7 @@ func TestInvalidVectors(t *testing.T) {
 		"no grid": {func(j *Job) { j.Controls.Grid = nil }, []string{"vectors have no grid"}, true},
 		"as output": {func(j *Job) { j.Outputs["v"] = Output{Path: shp} },
 			[]string{"output v is also the vector v"}, true},
-		"workers on other machines": {func(j *Job) { j.Concurrency = Concurrency{On: aws, Workers: 2} },
+		"workers on other machines": {func(j *Job) { j.Concurrency = Concurrency{On: remote, Workers: 2} },
 			[]string{"share no directory with this machine", "field Concurrency.SharedTemp"}, true},
 		"no such file": {func(j *Job) { j.Vectors["v"] = Vector{Path: "/nowhere.gpkg"} },
 			[]string{"vector v: /nowhere.gpkg: file does not exist"}, false},

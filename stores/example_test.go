@@ -1,3 +1,7 @@
+//go:build !race
+
+// Not with the race detector: no other test of a package in make race needs the clients of clouds.
+
 package stores_test
 
 import (
