@@ -7,6 +7,7 @@ import "sync/atomic"
 // on it than on reading an entry.
 type drainGate struct {
 	closed atomic.Bool
+	_      [63]byte // else closed, and what is before it, shares a cache line with the first word
 	inside [32]struct {
 		n atomic.Int64
 		_ [56]byte
