@@ -26,7 +26,7 @@ type feeder struct {
 // closed after the last block.
 func (f *feeder) start(ctx context.Context, buffers *freelist.List[*blockData],
 	begin func(func() error)) <-chan *blockData {
-	ahead := newPrefetcher(f.staging.pieces, f.plan)
+	ahead := newPrefetcher(f.staging.pieces, f.plan.Blocks, f.plan.AheadLimit())
 	tasks := ahead.tasks()
 	begin(func() error {
 		defer close(tasks)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"leat/internal/driver"
+	"sync"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
 	"leat/apply/internal/plan"
@@ -22,13 +24,15 @@ type task struct {
 	release func() // releases what was fetched for it
 }
 
-// prefetcher fetches, in the order of blocks, what they need of files that are read piece by piece.
-// It makes more requests at once than there are readers, to hide their latency.
+// prefetcher fetches what blocks need of files that are read piece by piece. It makes more requests
+// at once than there are readers, to hide their latency.
 type prefetcher struct {
 	blocks block.Plan
 	files  []*prefetchFile
 	bytes  *semaphore.Weighted
 	limit  int64
+
+	mu sync.Mutex // guards prefetchFile.asked
 }
 
 type prefetchFile struct {
@@ -38,17 +42,16 @@ type prefetchFile struct {
 	asked map[int64]struct{}
 }
 
-func newPrefetcher(files []*resolve.File, p *plan.Plan) *prefetcher {
-	a := &prefetcher{blocks: p.Blocks, limit: p.AheadBytes}
+// newPrefetcher returns a prefetcher that holds at most limit bytes of pieces, but always those of
+// one block.
+func newPrefetcher(files []*resolve.File, blocks block.Plan, limit int64) *prefetcher {
+	a := &prefetcher{blocks: blocks, limit: limit}
 	for _, f := range files {
 		af := &prefetchFile{f: f}
-		if p.Shared(f) {
+		if plan.Shared(f, blocks) {
 			af.asked = map[int64]struct{}{}
 		}
 		a.files = append(a.files, af)
-	}
-	if a.limit == 0 { // the plan was to stage them
-		a.limit = plan.AheadBytes(p.BudgetBytes)
 	}
 	if len(a.files) > 0 {
 		a.bytes = semaphore.NewWeighted(a.limit)
@@ -69,19 +72,12 @@ func (a *prefetcher) task(ctx context.Context, n int) (task, error) {
 	if len(a.files) == 0 {
 		return task{n, func() {}}, nil
 	}
-	p := a.blocks
-	w := p.At(n).Window.Grow(p.Overlap)
-	lists := make([][]raster.Range, len(a.files))
+	lists, err := a.ranges(ctx, n)
+	if err != nil {
+		return task{}, err
+	}
 	var total int64
-	for i, af := range a.files {
-		list, err := af.f.RangesOf(ctx, w)
-		if err != nil {
-			return task{}, fmt.Errorf("reading block %d of %s: %w", n, af.f.Path, err)
-		}
-		if af.asked != nil {
-			list = af.first(list)
-		}
-		lists[i] = list
+	for _, list := range lists {
 		total += driver.RangeBytes(list)
 	}
 	weight := min(total, a.limit)
@@ -100,6 +96,34 @@ func (a *prefetcher) task(ctx context.Context, n int) (task, error) {
 		}
 		a.bytes.Release(weight)
 	}}, nil
+}
+
+// ranges returns the pieces that a block needs of each file and that were not fetched before.
+// Finding them may take requests, for the tables of a file, and so all files are asked at once.
+func (a *prefetcher) ranges(ctx context.Context, n int) ([][]raster.Range, error) {
+	w := a.blocks.At(n).Window.Grow(a.blocks.Overlap)
+	lists := make([][]raster.Range, len(a.files))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(resolve.ManyAtOnce)
+	for i, af := range a.files {
+		g.Go(func() (err error) {
+			if lists[i], err = af.f.RangesOf(ctx, w); err != nil {
+				return fmt.Errorf("reading block %d of %s: %w", n, af.f.Path, err)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i, af := range a.files {
+		if af.asked != nil {
+			lists[i] = af.first(lists[i])
+		}
+	}
+	return lists, nil
 }
 
 // first returns the pieces that were not fetched for an earlier block, and records them.

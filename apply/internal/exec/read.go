@@ -6,6 +6,8 @@ import (
 	"leat/internal/driver"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"leat/apply/internal/resolve"
 	"leat/block"
 	"leat/ndarray"
@@ -45,10 +47,14 @@ type blockReader struct {
 	blocks    block.Plan
 	margin    block.Margin
 	unchanged resolve.ChangeChecker
+	// extra has a place for each read of a source of the caller's own (MayWait), besides one of
+	// each reader.
+	extra chan struct{}
 }
 
-func newBlockReader(in *resolve.Inputs, blocks block.Plan, margin block.Margin) *blockReader {
-	return &blockReader{inputs: in, blocks: blocks, margin: margin, unchanged: resolve.ChangeChecker{Inputs: in}}
+func newBlockReader(in *resolve.Inputs, blocks block.Plan, margin block.Margin, extra int) *blockReader {
+	return &blockReader{inputs: in, blocks: blocks, margin: margin, unchanged: resolve.ChangeChecker{Inputs: in},
+		extra: make(chan struct{}, extra)}
 }
 
 // newBlock returns memory for any block.
@@ -70,22 +76,63 @@ func (r *blockReader) newBlock() *blockData {
 // read fills d with block b of all files.
 func (r *blockReader) read(ctx context.Context, d *blockData, b block.Block) error {
 	d.block = b
-	w := b.Window.Grow(r.blocks.Overlap)
-	for i, f := range r.inputs.Files {
-		fd := &d.files[i]
-		if len(f.Layers) == 0 { // an input that no expression uses
-			continue
-		}
-		fd.array = ndarray.FromBytes(f.Type, fd.store, len(f.Layers), w.Height, w.Width)
-		fd.mask = nil
-		if err := fd.read(ctx, f, w, r.blocks, r.margin); err != nil {
-			if changed := f.CheckUnchanged(); changed != nil { // this is the cause
-				err = changed
+	var err error
+	if cap(r.extra) == 0 {
+		for i := range r.inputs.Files {
+			if err = r.readFile(ctx, d, i); err != nil {
+				break
 			}
-			return fmt.Errorf("reading block %d of %s: %w", b.Number, f.Path, err)
 		}
+	} else {
+		err = r.readTogether(ctx, d)
+	}
+	if err != nil {
+		return err
 	}
 	return r.unchanged.Check()
+}
+
+// readTogether reads files that may wait in goroutines, as far as there are places, and meanwhile
+// the others one after another.
+func (r *blockReader) readTogether(ctx context.Context, d *blockData) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for i, f := range r.inputs.Files {
+		if f.MayWait() {
+			select {
+			case r.extra <- struct{}{}:
+				g.Go(func() error {
+					defer func() { <-r.extra }()
+					return r.readFile(ctx, d, i)
+				})
+				continue
+			default:
+			}
+		}
+		if err := r.readFile(ctx, d, i); err != nil {
+			g.Go(func() error { return err })
+			break
+		}
+	}
+	return g.Wait()
+}
+
+// readFile fills d with file i of its block.
+func (r *blockReader) readFile(ctx context.Context, d *blockData, i int) error {
+	f, fd := r.inputs.Files[i], &d.files[i]
+	if len(f.Layers) == 0 { // an input that no expression uses
+		return nil
+	}
+	w := d.block.Window.Grow(r.blocks.Overlap)
+	fd.array = ndarray.FromBytes(f.Type, fd.store, len(f.Layers), w.Height, w.Width)
+	fd.mask = nil
+	err := fd.read(ctx, f, w, r.blocks, r.margin)
+	if err == nil {
+		return nil
+	}
+	if changed := f.CheckUnchanged(); changed != nil { // this is the cause
+		err = changed
+	}
+	return fmt.Errorf("reading block %d of %s: %w", d.block.Number, f.Path, err)
 }
 
 // read fills d with the window w of the job's grid, which may extend beyond it.

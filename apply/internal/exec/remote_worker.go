@@ -17,6 +17,7 @@ import (
 	"leat/apply/internal/plan"
 	"leat/apply/internal/resolve"
 	"leat/apply/outcome"
+	"leat/block"
 	"leat/internal/worker/client"
 	"leat/shm"
 	"leat/timing"
@@ -30,11 +31,12 @@ type remoteWorker struct {
 	number  int
 	workers int
 	slots   []*slot
-	// If the worker reads the inputs, it has a reader, buffers and staging, else memory of the
-	// coordinator.
+	// If the worker reads the inputs, it has a reader, buffers, staging and ahead, else memory of
+	// the coordinator.
 	reader  *blockReader
 	buffers *freelist.List[*blockData]
 	staging *staging
+	ahead   *prefetcher
 	memory  *shm.Pool
 
 	maxValue    int64 // maximum size of the worker's value
@@ -84,7 +86,7 @@ func OpenWorker(ctx context.Context, s *jobspec.Spec, job *resolve.Job, f Functi
 		w.slots = append(w.slots, &slot{computeState: newComputeState(w.shared, lane), number: len(w.slots)})
 	}
 	if s.Reads {
-		w.reader = newBlockReader(job.Inputs, s.Blocks, job.ReaderMargin())
+		w.reader = newBlockReader(job.Inputs, s.Blocks, job.ReaderMargin(), s.ExtraReads)
 		if n := plan.BuffersEach(len(w.slots)); !f.Shared {
 			w.buffers = freelist.New(n, w.reader.newBlock)
 		} else {
@@ -94,6 +96,7 @@ func OpenWorker(ctx context.Context, s *jobspec.Spec, job *resolve.Job, f Functi
 			}
 		}
 		w.staging = newStaging(job.Inputs, s.Blocks)
+		w.ahead = newPrefetcher(w.staging.pieces, s.Blocks, max(1, s.AheadBytes))
 		shareTiles(job.Inputs, s.CacheBytes, newRemaining(s.Blocks, nil, nil))
 		return w, nil
 	}
@@ -127,7 +130,7 @@ func (w *remoteWorker) Read(ctx context.Context, l client.Lease) (any, error) {
 	b := w.shared.blocks.At(l.Block)
 	reading := w.shared.timings.Start("reading", "", l.Block)
 	if err = w.staging.wait(ctx, b); err == nil {
-		err = w.reader.read(ctx, d, b)
+		err = w.readFetched(ctx, d, b)
 	}
 	reading.Stop()
 	if err != nil {
@@ -135,6 +138,16 @@ func (w *remoteWorker) Read(ctx context.Context, l client.Lease) (any, error) {
 		return nil, w.failed(stageReading, err)
 	}
 	return d, nil
+}
+
+// readFetched reads a block after it has requested all pieces of files that the block needs.
+func (w *remoteWorker) readFetched(ctx context.Context, d *blockData, b block.Block) error {
+	t, err := w.ahead.task(ctx, b.Number)
+	if err != nil {
+		return err
+	}
+	defer t.release()
+	return w.reader.read(ctx, d, b)
 }
 
 // Discard releases the arrays of a block that will not be computed.

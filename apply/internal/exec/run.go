@@ -79,7 +79,7 @@ func computeBlocks(ctx context.Context, o *Options, writers []*output.Writer, re
 	}
 	o.Tracker.at("blocks")
 	res.Notes = append(res.Notes, notes...)
-	reader := newBlockReader(inputs, p.Blocks, job.ReaderMargin())
+	reader := newBlockReader(inputs, p.Blocks, job.ReaderMargin(), p.ExtraReads)
 	feed := &feeder{plan: p, todo: todo, reader: reader, results: results, tracker: o.Tracker, timings: o.Timings}
 	if !p.WorkersRead {
 		if err := resolve.BoundGDAL(p.GDALBytes); err != nil {

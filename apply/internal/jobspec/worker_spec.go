@@ -34,10 +34,14 @@ type Spec struct {
 	Domain *block.Window `json:"domain,omitempty"`
 	// Reads means that workers open and read the inputs themselves; otherwise the arrays of blocks
 	// come in shared memory.
-	Reads      bool   `json:"reads"`
-	CacheBytes int64  `json:"cache_bytes,omitempty"`
-	GDALBytes  int64  `json:"gdal_bytes,omitempty"` // size of GDAL's cache
-	Mixed      bool   `json:"mixed,omitempty"`      // workers need not produce the same bytes
+	Reads      bool  `json:"reads"`
+	CacheBytes int64 `json:"cache_bytes,omitempty"`
+	// AheadBytes is the maximum size of the pieces of remote files that a worker that reads fetches
+	// at once.
+	AheadBytes int64  `json:"ahead_bytes,omitempty"`
+	ExtraReads int    `json:"extra_reads,omitempty"` // see plan.Plan
+	GDALBytes  int64  `json:"gdal_bytes,omitempty"`  // size of GDAL's cache
+	Mixed      bool   `json:"mixed,omitempty"`       // workers need not produce the same bytes
 	Workers    int    `json:"workers"`
 	Site       []byte `json:"site,omitempty"`
 }

@@ -20,6 +20,15 @@ const baseBytes = output.BaseBytes
 // of 1 Gbit/s busy with a latency of 250 ms; less if the budget is small.
 func AheadBytes(budget int64) int64 { return min(32<<20, max(1<<20, budget/16)) }
 
+// AheadLimit returns AheadBytes, or what it would be if the plan was to stage all remote files, of
+// which some turn out to be read in pieces.
+func (p *Plan) AheadLimit() int64 {
+	if p.AheadBytes == 0 {
+		return AheadBytes(p.BudgetBytes)
+	}
+	return p.AheadBytes
+}
+
 // ResultBytes returns how many bytes of results of worker processes may wait to be accepted.
 func ResultBytes(budget int64) int64 { return min(256<<20, max(16<<20, budget/8)) }
 
@@ -112,7 +121,7 @@ func (z *sizing) bytes(w, h int) int64 {
 			in += remoteBytes / float64(p.Buffers)
 		}
 	}
-	readers := float64(max(p.Readers, z.processes))
+	readers := float64(z.readers())
 	library := z.in.LibraryBytes()
 	if z.paramsGDAL {
 		library = resolve.GDALBytes
@@ -185,8 +194,8 @@ func cacheNeed(in *resolve.Inputs, p block.Plan) int64 {
 }
 
 // Shared reports whether more than one block needs some stored piece of the file.
-func (p *Plan) Shared(f *resolve.File) bool {
-	return slices.ContainsFunc(pieces(f), func(s stored) bool { return s.bytes > 0 && shared(f, s, p.Blocks) })
+func Shared(f *resolve.File, blocks block.Plan) bool {
+	return slices.ContainsFunc(pieces(f), func(s stored) bool { return s.bytes > 0 && shared(f, s, blocks) })
 }
 
 // shared reports whether more than one block needs some piece.

@@ -14,6 +14,7 @@ type Plan struct {
 	outcome.Plan
 	Shares      int   // processes on this machine that share CacheBytes
 	GDALBytes   int64 // GDAL's cache of the rasters it reads, in each process that reads
+	ExtraReads  int   // of files that may wait, at once, besides one of each reader
 	Rasterizing Rasterizing
 	SharedDir   string   // directory in which the one that worker processes share is made
 	Earlier     *Earlier // the run from which this one continues; nil if there is none

@@ -135,9 +135,40 @@ func (z *sizing) fits(w, h int) bool {
 		}
 		p.CacheBytes = min(cacheNeed(z.in, p.Blocks), p.BudgetBytes-fixed)
 		p.MemoryBytes = fixed + p.CacheBytes
+		z.addReads()
 		return true
 	}
 	return false
+}
+
+// maxTogether bounds how many files of a block a reader reads at once.
+const maxTogether = 16
+
+// addReads plans to read the files of a block at once that may wait, as far as the memory that is
+// left holds the tiles that they decode.
+func (z *sizing) addReads() {
+	p := z.plan
+	n, tile := 0, int64(0)
+	for _, f := range z.in.Files {
+		if f.MayWait() {
+			n++
+			tile = max(tile, 2*tileBytes(f))
+		}
+	}
+	p.ExtraReads = z.readers() * max(0, min(n, maxTogether)-1)
+	if tile > 0 {
+		p.ExtraReads = int(min(int64(p.ExtraReads), (p.BudgetBytes-p.MemoryBytes)/tile))
+		p.MemoryBytes += int64(p.ExtraReads) * tile
+	}
+}
+
+// readers returns how many blocks are read at once.
+func (z *sizing) readers() int {
+	n := max(z.plan.Readers, z.processes)
+	if z.plan.WorkersRead {
+		n = max(n, z.processes*z.slots)
+	}
+	return n
 }
 
 func (z *sizing) tooLittle(w, h int) error {

@@ -15,8 +15,11 @@ import (
 
 	"leat/apply/internal/jobspec"
 	"leat/block"
+	"leat/internal/gdal"
 	"leat/internal/units"
+	"leat/npy"
 	"leat/raster"
+	"leat/raster/geotiff"
 )
 
 // ManyAtOnce bounds the concurrent requests to stores while a job is prepared: each takes long and
@@ -147,6 +150,16 @@ func (f *File) RangesOf(ctx context.Context, w block.Window) ([]raster.Range, er
 		bands = append(slices.Clone(bands), f.Alpha)
 	}
 	return f.Remote.Ranges(ctx, bands, have.Shift(f.ColOffset, f.RowOffset), f.ReadsMask())
+}
+
+// MayWait reports whether the file is a source of the caller's own, whose reads may take long and
+// little work. Other files are local, or what is needed of them is requested before it is read.
+func (f *File) MayWait() bool {
+	switch f.Source.(type) {
+	case *geotiff.File, *npy.File, *gdal.File, Remote:
+		return false
+	}
+	return f.Warp == nil && len(f.Layers) > 0
 }
 
 // Needed reports whether a block contains pixels of the file.

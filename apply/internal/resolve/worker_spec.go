@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
+
 	"leat/apply/internal/jobspec"
+	"leat/objstore"
 )
 
 // Specs describes the files to workers, which open them if reads is true. unscale reports whether
@@ -114,27 +117,43 @@ func restoreFile(d *jobspec.InputSpec) (*File, error) {
 
 // reopen opens the inputs of a worker that reads, and compares them with those that the run opened.
 func (in *Inputs) reopen(ctx context.Context, s *jobspec.Spec, open Opener) error {
-	var errs []error
+	errs := make([]error, len(in.Files))
+	var remote errgroup.Group
+	remote.SetLimit(ManyAtOnce)
 	for i, f := range in.Files {
 		if len(f.Layers) == 0 || f.Mode == jobspec.ReadNone {
 			continue
 		}
-		d := &s.Inputs[i]
-		if err := f.Reopen(ctx, open, d.Warp, s.Mixed); err != nil {
-			errs = append(errs, jobspec.Errorf("Concurrency.Reading", "input %s of a worker, which reads it itself: %w", f.Name, err))
-			continue
+		reopen := func() error {
+			errs[i] = f.reopen(ctx, open, &s.Inputs[i], s.Mixed)
+			return nil
 		}
-		if f.Remote != nil && f.Mode == jobspec.ReadStaged {
-			staged, err := f.Remote.Stage()
-			if err != nil {
-				errs = append(errs, fmt.Errorf("input %s: %s can't be staged: %w", f.Name, f.Path, err))
-			} else if !staged {
-				f.Mode = jobspec.ReadPieces
-			}
+		if objstore.IsURL(f.From) && s.Inputs[i].Warp == nil {
+			remote.Go(reopen)
+		} else {
+			_ = reopen()
 		}
-		if err := d.Check(&f.Version, *f.Source.Info()); err != nil {
-			errs = append(errs, fmt.Errorf("input %s: %w", f.Name, err))
+	}
+	_ = remote.Wait()
+	return errors.Join(errs...)
+}
+
+// reopen opens a file of a worker that reads, and compares it with its description.
+func (f *File) reopen(ctx context.Context, open Opener, d *jobspec.InputSpec, mixed bool) error {
+	if err := f.Reopen(ctx, open, d.Warp, mixed); err != nil {
+		return jobspec.Errorf("Concurrency.Reading", "input %s of a worker, which reads it itself: %w", f.Name, err)
+	}
+	var errs []error
+	if f.Remote != nil && f.Mode == jobspec.ReadStaged {
+		staged, err := f.Remote.Stage()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("input %s: %s can't be staged: %w", f.Name, f.Path, err))
+		} else if !staged {
+			f.Mode = jobspec.ReadPieces
 		}
+	}
+	if err := d.Check(&f.Version, *f.Source.Info()); err != nil {
+		errs = append(errs, fmt.Errorf("input %s: %w", f.Name, err))
 	}
 	return errors.Join(errs...)
 }

@@ -37,8 +37,8 @@ type JoinInfo struct {
 
 // Handler computes blocks in a worker.
 type Handler interface {
-	// Read prepares the input of Compute. It is called concurrently (WorkOptions.Readers). ctx ends
-	// when the block is no longer needed.
+	// Read prepares the input of Compute. It is called concurrently, for as many blocks as there
+	// are slots. ctx ends when the block is no longer needed.
 	Read(ctx context.Context, l Lease) (any, error)
 	// Compute receives what Read returned and returns the body of the result. Each slot (0 to
 	// Slots-1) computes one block at a time; the body belongs to the worker until the slot's next
@@ -62,9 +62,9 @@ type Options struct {
 	Environment *Environment
 	// Build is this program's build, which the coordinator compares with its own.
 	Build string
-	// Slots is the number of blocks computed at once; 0: as in Environment. Readers is the number
-	// of concurrent calls of Read; 0: one.
-	Slots, Readers int
+	// Slots is the number of blocks computed at once, and of blocks read at once; 0: as in
+	// Environment.
+	Slots int
 	// Open creates the handler, once. Its error ends the run. ctx ends at once if the worker has to
 	// end early or is still in Open, and after Close if all blocks are done.
 	Open   func(ctx context.Context, j JoinInfo) (Handler, error)
@@ -472,10 +472,8 @@ func (w *work) startLoops() {
 	w.opened = true
 	w.mu.Unlock()
 	w.running.Go(func() { w.loop(w.lease, false) })
-	for range min(max(w.o.Readers, 1), w.limit) {
-		w.functions.Go(w.readLoop)
-	}
 	for slot := range w.slots {
+		w.functions.Go(w.readLoop)
 		w.functions.Go(func() { w.computeLoop(slot) })
 	}
 }

@@ -275,6 +275,30 @@ func TestHandlerErrorsAndPanics(t *testing.T) {
 	}
 }
 
+func TestWorkerReadsForEachSlot(t *testing.T) {
+	const slots = 4
+	c := newTestCoordinator(t, testOptions(20, newTaken()))
+	var inside atomic.Int64
+	together := make(chan struct{})
+	p := &plain{onRead: func(ctx context.Context, _ client.Lease) error {
+		if inside.Add(1) == slots {
+			close(together)
+		}
+		select {
+		case <-together:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}}
+	e := environmentOf(t, c, "sockets", "test-0")
+	e.Slots = slots
+	startWorker(t, e, p)
+	if err := waitRun(t, c); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestLargeResultFailsRun(t *testing.T) {
 	o := testOptions(1, newTaken())
 	o.MaxResult = 5
