@@ -65,12 +65,13 @@ func (l *layout) runs(ctx context.Context, src *os.File, out chan<- piece) error
 			return ctx.Err()
 		}
 	}
-	var head [frameHead]byte
-	for _, p := range l.ordered {
-		if _, err := src.ReadAt(head[:], p.src); err != nil {
+	heads := headReader{src: src}
+	for p := range l.pieces() {
+		head, err := heads.read(p)
+		if err != nil {
 			return sourceError(src, p, err)
 		}
-		if n := int64(binary.LittleEndian.Uint32(head[:])); n != p.bytes-FrameBytes {
+		if n := int64(binary.LittleEndian.Uint32(head)); n != p.bytes-FrameBytes {
 			return fmt.Errorf("the tile at byte %d of %s has %d bytes, not the %d expected: another process changed the file", p.src, src.Name(), n, p.bytes-FrameBytes)
 		}
 		if run.bytes > 0 && run.src+run.bytes == p.src && run.bytes < runBytes {
@@ -83,6 +84,38 @@ func (l *layout) runs(ctx context.Context, src *os.File, out chan<- piece) error
 		run = p
 	}
 	return flush()
+}
+
+// headReader reads the lengths before tiles. It reads those of small tiles, which adjoin, together.
+type headReader struct {
+	src  *os.File
+	buf  []byte
+	from int64 // offset of buf
+}
+
+const (
+	smallTile = 4 << 10
+	headsRead = 64 << 10
+)
+
+// read returns the length before a tile, valid until the next call.
+func (h *headReader) read(p piece) ([]byte, error) {
+	if at := p.src - h.from; at >= 0 && at+frameHead <= int64(len(h.buf)) {
+		return h.buf[at : at+frameHead], nil
+	}
+	want := frameHead
+	if p.bytes < smallTile {
+		want = headsRead
+	}
+	if cap(h.buf) < want {
+		h.buf = make([]byte, want)
+	}
+	n, err := h.src.ReadAt(h.buf[:want], p.src)
+	h.buf, h.from = h.buf[:n], p.src
+	if n < frameHead {
+		return nil, err
+	}
+	return h.buf[:frameHead], nil
 }
 
 func sourceError(src *os.File, p piece, err error) error {

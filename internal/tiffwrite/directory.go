@@ -22,9 +22,10 @@ type outEntry struct {
 type outDirectory struct {
 	level   int
 	entries []outEntry
-	tiles   []TileRef // the encoded tiles in the source, frames included
-	// offsets of the tiles in the file, after their frames' lengths. Set by layout.place.
-	offsets []int64
+	tiles   int
+	bytes   int64 // of the encoded tiles, frames included
+	// first is the offset of the first tile in the file; the others follow. Set by layout.place.
+	first int64
 }
 
 func (d *outDirectory) shorts(tag uint16, values ...uint16) {

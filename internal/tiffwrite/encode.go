@@ -1,6 +1,7 @@
 package tiffwrite
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -69,7 +70,14 @@ type Encoder struct {
 	scratch  []byte // the tile after the predictor
 	row      []byte // one row for predictor 3
 	compress compressor
+	uniform  uniformTile
 }
+
+// uniformTile is the last tile whose pixels were all equal: areas without data have many.
+type uniformTile struct{ pixel, encoded []byte }
+
+// maxUniform bounds what an encoder keeps of a uniform tile, which compresses to less.
+const maxUniform = 64 << 10
 
 // compressor compresses tiles.
 type compressor interface {
@@ -126,6 +134,20 @@ func (e *Encoder) Encode(dst, tile []byte) ([]byte, error) {
 	if len(tile) != e.shape.Bytes() {
 		return dst, fmt.Errorf("tile has %d bytes, want %d", len(tile), e.shape.Bytes())
 	}
+	pixel := e.shape.Samples * e.shape.Type.Size()
+	uniform := bytes.Equal(tile[pixel:], tile[:len(tile)-pixel])
+	if uniform && bytes.Equal(e.uniform.pixel, tile[:pixel]) {
+		return append(dst, e.uniform.encoded...), nil
+	}
+	out, err := e.encode(dst, tile)
+	if n := len(out) - len(dst); err == nil && uniform && n <= maxUniform {
+		e.uniform.pixel = append(e.uniform.pixel[:0], tile[:pixel]...)
+		e.uniform.encoded = append(e.uniform.encoded[:0], out[len(dst):]...)
+	}
+	return out, err
+}
+
+func (e *Encoder) encode(dst, tile []byte) ([]byte, error) {
 	src := tile
 	if e.swapped != nil {
 		copy(e.swapped, src)

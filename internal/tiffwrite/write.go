@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"leat/internal/tiff"
 	"math"
 	"os"
@@ -18,7 +19,8 @@ type TileRef struct{ Offset, Bytes int64 }
 
 // TileSource returns the positions of tiles. level is 0 for full resolution and 1 and up for the
 // overviews. index counts row by row within a plane, planes one after the other, see
-// [FileSpec.TileIndex]. Write calls it once per tile, from one goroutine.
+// [FileSpec.TileIndex]. Write calls it several times per tile, from one goroutine at a time, since
+// a table of its own would be larger than that of most callers.
 type TileSource func(level, index int) TileRef
 
 // Write writes a file to dst, which must be empty, and returns its length. It copies the encoded
@@ -59,14 +61,14 @@ func Single(spec *FileSpec, tile []byte) ([]byte, error) {
 	return append(l.header(), tile...), nil
 }
 
-// layout is a file with all its offsets.
+// layout is a file with the offsets of all its parts.
 type layout struct {
-	spec    *FileSpec
-	big     bool
-	dirs    []*outDirectory
-	total   int64
-	data    int64 // offset of the first tile
-	ordered []piece
+	spec  *FileSpec
+	big   bool
+	dirs  []*outDirectory
+	total int64
+	data  int64 // offset of the first tile
+	tiles TileSource
 }
 
 // piece is one framed tile, or several adjacent ones: its offsets in source and file, and its size.
@@ -76,7 +78,7 @@ func newLayout(spec *FileSpec, tiles TileSource) (*layout, error) {
 	if err := spec.Check(); err != nil {
 		return nil, err
 	}
-	l := &layout{spec: spec}
+	l := &layout{spec: spec, tiles: tiles}
 	var bytes int64
 	for level := range 1 + len(spec.Levels) {
 		d, err := spec.directory(level)
@@ -84,15 +86,14 @@ func newLayout(spec *FileSpec, tiles TileSource) (*layout, error) {
 			return nil, fmt.Errorf("%s: %w", spec.Path, err)
 		}
 		l.dirs = append(l.dirs, d)
-		n := spec.tilesOf(level)
-		d.tiles, d.offsets = make([]TileRef, n), make([]int64, n)
+		d.tiles = spec.tilesOf(level)
 		for i := range d.tiles {
 			t := tiles(level, i)
 			if t.Offset < 0 || t.Bytes < FrameBytes || t.Bytes > math.MaxUint32 || bytes > math.MaxInt64-t.Bytes {
 				return nil, fmt.Errorf("%s: tile %d of level %d: invalid position %d or size %d", spec.Path, i,
 					level, t.Offset, t.Bytes)
 			}
-			d.tiles[i] = t
+			d.bytes += t.Bytes
 			bytes += t.Bytes
 		}
 	}
@@ -107,10 +108,23 @@ func newLayout(spec *FileSpec, tiles TileSource) (*layout, error) {
 func (l *layout) place() {
 	at := l.data
 	for _, d := range slices.Backward(l.dirs) {
-		for i, t := range d.tiles {
-			l.ordered = append(l.ordered, piece{t.Offset, at, t.Bytes})
-			d.offsets[i] = at + frameHead
-			at += t.Bytes
+		d.first = at
+		at += d.bytes
+	}
+}
+
+// pieces yields the tiles in the order of the file.
+func (l *layout) pieces() iter.Seq[piece] {
+	return func(yield func(piece) bool) {
+		for _, d := range slices.Backward(l.dirs) {
+			at := d.first
+			for i := range d.tiles {
+				t := l.tiles(d.level, i)
+				if !yield(piece{t.Offset, at, t.Bytes}) {
+					return
+				}
+				at += t.Bytes
+			}
 		}
 	}
 }
@@ -156,7 +170,7 @@ func (d *outDirectory) directoryBytes(f form) int64 {
 // directories, so that these are close together; a table of one tile is inside its entry. Sizes of
 // tiles have 32 bits in both forms.
 func (d *outDirectory) tableBytes(f form) (offsets, sizes int64) {
-	n := int64(len(d.tiles))
+	n := int64(d.tiles)
 	if n > 1 {
 		offsets = n * f.word
 	}
@@ -203,7 +217,7 @@ func (l *layout) header() []byte {
 	for k, d := range l.dirs {
 		start := int64(len(out))
 		next := start + d.directoryBytes(f)
-		offsetTable, sizeTable := d.tables(l.big, f)
+		offsetTable, sizeTable := l.tableEntries(d, f)
 		entries := append(d.entries[:len(d.entries):len(d.entries)], offsetTable, sizeTable)
 		(&outDirectory{entries: entries}).sort()
 		if l.big {
@@ -218,12 +232,17 @@ func (l *layout) header() []byte {
 			out = le.AppendUint16(out, e.typ)
 			out = word(out, int64(e.count))
 			switch {
+			case e.data == nil: // a table of tiles
+				offsets, sizes := d.tableBytes(f)
+				out = word(out, tables)
+				if e.tag == tiff.TagTileOffsets {
+					tables += offsets
+				} else {
+					tables += sizes
+				}
 			case int64(len(e.data)) <= f.word:
 				out = append(out, e.data...)
 				out = append(out, make([]byte, f.word-int64(len(e.data)))...)
-			case e.tag == tiff.TagTileOffsets || e.tag == tiff.TagTileByteCounts:
-				out = word(out, tables)
-				tables += even(int64(len(e.data)))
 			default:
 				out = word(out, values+int64(len(behind)))
 				behind = pad(append(behind, e.data...))
@@ -236,11 +255,12 @@ func (l *layout) header() []byte {
 		out = pad(out)
 	}
 	for _, d := range l.dirs {
-		offsetTable, sizeTable := d.tables(l.big, f)
-		for _, e := range []outEntry{offsetTable, sizeTable} {
-			if int64(len(e.data)) > f.word {
-				out = pad(append(out, e.data...))
-			}
+		offsets, sizes := d.tableBytes(f)
+		if offsets > 0 {
+			out = l.appendOffsets(out, d)
+		}
+		if sizes > 0 {
+			out = pad(l.appendSizes(out, d))
 		}
 	}
 	if int64(len(out)) != l.data {
@@ -249,24 +269,45 @@ func (l *layout) header() []byte {
 	return out
 }
 
-// tables returns the entries of the tiles' offsets and sizes.
-func (d *outDirectory) tables(big bool, f form) (offsets, sizes outEntry) {
-	le := binary.LittleEndian
-	n := len(d.tiles)
+// tableEntries returns the entries of the tiles' offsets and sizes, without data where the table
+// follows the directories.
+func (l *layout) tableEntries(d *outDirectory, f form) (offsets, sizes outEntry) {
 	typ := uint16(tiff.TypeLong)
-	if big {
+	if l.big {
 		typ = tiff.TypeLong8
 	}
-	o, s := make([]byte, 0, int64(n)*f.word), make([]byte, 0, 4*n)
-	for i, t := range d.tiles {
-		if big {
-			o = le.AppendUint64(o, uint64(d.offsets[i]))
-		} else {
-			o = le.AppendUint32(o, uint32(d.offsets[i]))
-		}
-		s = le.AppendUint32(s, uint32(t.Bytes-FrameBytes))
+	offsets = outEntry{tiff.TagTileOffsets, typ, d.tiles, nil}
+	sizes = outEntry{tiff.TagTileByteCounts, tiff.TypeLong, d.tiles, nil}
+	offsetBytes, sizeBytes := d.tableBytes(f)
+	if offsetBytes == 0 {
+		offsets.data = l.appendOffsets([]byte{}, d)
 	}
-	return outEntry{tiff.TagTileOffsets, typ, n, o}, outEntry{tiff.TagTileByteCounts, tiff.TypeLong, n, s}
+	if sizeBytes == 0 {
+		sizes.data = l.appendSizes([]byte{}, d)
+	}
+	return offsets, sizes
+}
+
+// appendOffsets appends the offsets of the tiles in the file, after their frames' lengths.
+func (l *layout) appendOffsets(out []byte, d *outDirectory) []byte {
+	at := d.first + frameHead
+	for i := range d.tiles {
+		if l.big {
+			out = binary.LittleEndian.AppendUint64(out, uint64(at))
+		} else {
+			out = binary.LittleEndian.AppendUint32(out, uint32(at))
+		}
+		at += l.tiles(d.level, i).Bytes
+	}
+	return out
+}
+
+// appendSizes appends the sizes of the tiles without their frames.
+func (l *layout) appendSizes(out []byte, d *outDirectory) []byte {
+	for i := range d.tiles {
+		out = binary.LittleEndian.AppendUint32(out, uint32(l.tiles(d.level, i).Bytes-FrameBytes))
+	}
+	return out
 }
 
 func pad(b []byte) []byte {

@@ -15,11 +15,18 @@ import (
 type histogram struct {
 	typ    ndarray.DType
 	counts []uint32
+	// low and high bound the counters that may not be 0: of small blocks they are few.
+	low, high int
 }
 
 // newHistogram returns an empty histogram for a band of type t.
 func newHistogram(t ndarray.DType) *histogram {
-	return &histogram{typ: t, counts: make([]uint32, counters(t))}
+	return &histogram{typ: t, counts: make([]uint32, counters(t)), low: counters(t)}
+}
+
+// touch notes that counters from low to high, included, may change.
+func (h *histogram) touch(low, high int) {
+	h.low, h.high = max(0, min(h.low, low)), min(len(h.counts), max(h.high, high+1))
 }
 
 func counters(t ndarray.DType) int {
@@ -65,22 +72,25 @@ func bounds(t ndarray.DType, i int) (lo, hi float64) {
 
 // appendTo is [Collector.AppendHistogram].
 func (h *histogram) appendTo(dst []byte) []byte {
+	counts := h.counts[min(h.low, h.high):h.high]
 	n := 0
-	for _, c := range h.counts {
+	for _, c := range counts {
 		if c != 0 {
 			n++
 		}
 	}
 	dst = binary.AppendUvarint(dst, uint64(n))
 	last := 0
-	for i, c := range h.counts {
+	for k, c := range counts {
 		if c != 0 {
+			i := h.low + k
 			dst = binary.AppendUvarint(dst, uint64(i-last))
 			dst = binary.AppendUvarint(dst, uint64(c))
 			last = i
-			h.counts[i] = 0
 		}
 	}
+	clear(counts)
+	h.low, h.high = len(h.counts), 0
 	return dst
 }
 

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"bytes"
 	"math"
 
 	"leat/ndarray"
@@ -115,6 +116,7 @@ func tile[T ndarray.Real](c *Collector, data, mask []byte, width, height, stride
 	if has {
 		nodata = ndarray.Value[T](*c.nodata)
 	}
+	size, whole := c.typ.Size(), exact(c.typ)
 	var packed [chunk]T
 	for y := range height {
 		row := px[y*stride:]
@@ -122,6 +124,15 @@ func tile[T ndarray.Real](c *Collector, data, mask []byte, width, height, stride
 			n := min(chunk, width-x)
 			m.Total += int64(n)
 			part := row[x*step:]
+			if step == 1 && mask == nil && whole {
+				from := (y*stride + x) * size
+				if b := data[from : from+n*size]; bytes.Equal(b[size:], b[:len(b)-size]) {
+					if !has || part[0] != nodata {
+						m.Merge(c.uniform(int(part[0]), n))
+					}
+					continue
+				}
+			}
 			switch {
 			case mask != nil:
 				part = packed[:gatherMasked(packed[:], part, mask[y*width+x:][:n], step, has, nodata)]
@@ -134,6 +145,19 @@ func tile[T ndarray.Real](c *Collector, data, mask []byte, width, height, stride
 		}
 	}
 	return m
+}
+
+// uniform is summarise for n times the same value, of 8 or 16 bits.
+func (c *Collector) uniform(v, n int) Moments {
+	if c.histogram != nil {
+		at := v
+		if c.typ.IsSigned() {
+			at += 1 << (8*c.typ.Size() - 1)
+		}
+		c.histogram.touch(at, at)
+		c.histogram.counts[at] += uint32(n)
+	}
+	return Moments{Valid: int64(n), Min: float64(v), Max: float64(v), Mean: float64(v)}
 }
 
 // halfTile is tile for float16, whose elements Go holds as bits.
@@ -269,6 +293,8 @@ func summarise[T ndarray.Real](px []T, h *histogram) Moments {
 		s0 += float64(d * d)
 	}
 	if h != nil {
+		// The counters of -0 and 0 adjoin, and lo and hi may be either.
+		h.touch(int(leadingBits(float32(lo)))-1, int(leadingBits(float32(hi)))+1)
 		counts := h.counts[:1<<16]
 		for _, v := range px {
 			counts[leadingBits(float32(v))]++
@@ -305,6 +331,7 @@ func summariseInts[T uint8 | int8 | uint16 | int16](px []T, h *histogram, offset
 		squares += int64(v) * int64(v)
 	}
 	if h != nil {
+		h.touch(int(lo)+offset, int(hi)+offset)
 		for _, v := range px {
 			h.counts[int(v)+offset]++
 		}

@@ -110,6 +110,7 @@ func TestHistogramCounterOrder(t *testing.T) {
 func TestDamagedHistogram(t *testing.T) {
 	h := newHistogram(ndarray.Uint8)
 	h.counts[3], h.counts[200] = 7, 9
+	h.touch(3, 200)
 	b := h.appendTo(nil)
 	for n := range b {
 		if _, err := NewTotals(ndarray.Uint8).Add(b[:n]); err == nil {

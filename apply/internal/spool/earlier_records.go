@@ -213,13 +213,12 @@ func (r *Resume) restoreTiles() error {
 			}
 			missing[p] = false
 		case KindTile:
-			if old := s.levels[lev].tiles[index].ref; old.Bytes == 0 || old.Offset > h.Offset {
+			if old := s.levels[lev].tiles[index].ref(); old.Bytes == 0 || old.Offset > h.Offset {
 				continue
 			}
 		}
 		for _, t := range entries {
-			s.levels[lev].tiles[t.index] = tile{tiffwrite.TileRef{Offset: h.DataOffset() + int64(t.offset),
-				Bytes: int64(t.length)}, t.final}
+			s.levels[lev].tiles[t.index] = newTile(h.DataOffset()+int64(t.offset), t.length, t.final)
 		}
 	}
 	for _, t := range r.complete {
@@ -259,11 +258,11 @@ func (r *Resume) entries(h *Head, planes, index, step int) ([]recordTile, bool) 
 
 // newestSection returns the offset of the last of the sections that an overview tile is made from.
 func (s *Spool) newestSection(t levelTile) (newest int64) {
-	sections, blocks := s.levels[t.level].sections, &s.l.levels[t.level].blocks
+	blocks := &s.l.levels[t.level].blocks
 	w := s.l.tileWindow(t.level, t.col, t.row)
 	for r := w.Row / blocks.WindowHeight; r*blocks.WindowHeight < w.Row+w.Height; r++ {
 		for c := w.Col / blocks.WindowWidth; c*blocks.WindowWidth < w.Col+w.Width; c++ {
-			newest = max(newest, sections[r*blocks.Cols()+c])
+			newest = max(newest, s.sections[r*blocks.Cols()+c])
 		}
 	}
 	return newest

@@ -123,6 +123,22 @@ func (l *Layout) tileBytes(b block.Block) int {
 	return tiles * l.File.Planes() * l.File.Shape().Bytes()
 }
 
+// sectionOffset returns where a block's pixels of an overview level begin, from those of its first
+// level on.
+func (l *Layout) sectionOffset(level, block int) (offset int64) {
+	for i, v := range l.levels[:level] {
+		if i > 0 && v.fused {
+			offset += l.sectionBytes(i, block)
+		}
+	}
+	return offset
+}
+
+// sectionBytes returns the size of a block's pixels of an overview level.
+func (l *Layout) sectionBytes(level, block int) int64 {
+	return l.levels[level].blocks.At(block).Window.Pixels() * int64(l.File.Bands*l.File.Type.Size())
+}
+
 // bandsPerTile returns how many bands a tile holds.
 func (l *Layout) bandsPerTile() int { return l.File.Bands / l.File.Planes() }
 

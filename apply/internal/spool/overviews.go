@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"leat/block"
-	"leat/internal/tiffwrite"
 	"leat/ndarray"
 	"leat/raster/overview"
 )
@@ -18,9 +17,11 @@ type levelTile struct {
 // markSections records where a block's overview pixels are in the file, and returns the overview
 // tiles that they complete. offset is that of the record's data. The caller holds s.mu.
 func (s *Spool) markSections(b block.Block, sections []section, offset int64) (complete []levelTile) {
+	if len(sections) > 0 {
+		s.sections[b.Number] = offset + int64(sections[0].offset)
+	}
 	for _, c := range sections {
 		l := &s.levels[c.level]
-		l.sections[b.Number] = offset + int64(c.offset)
 		across, _ := s.l.File.TileGrid(c.level)
 		for p := range s.l.tilesIn(s.l.levels[c.level].blocks.At(b.Number).Window) {
 			t := p.row*across + p.col
@@ -46,7 +47,7 @@ func (s *Spool) buildOverviewTile(e *Encoder, t levelTile) error {
 
 // readLevel reads a window of an overview level, with all bands, from the sections in the file.
 func (s *Spool) readLevel(lev int, w block.Window, a *ndarray.Array) error {
-	sections, blocks, size := s.levels[lev].sections, &s.l.levels[lev].blocks, s.l.File.Type.Size()
+	blocks, size := &s.l.levels[lev].blocks, s.l.File.Type.Size()
 	firstCol, firstRow := w.Col/blocks.WindowWidth, w.Row/blocks.WindowHeight
 	var buf []byte
 	for r := firstRow; r*blocks.WindowHeight < w.Row+w.Height; r++ {
@@ -54,9 +55,10 @@ func (s *Spool) readLevel(lev int, w block.Window, a *ndarray.Array) error {
 			n := r*blocks.Cols() + c
 			have := blocks.At(n).Window
 			part := have.Intersect(w)
+			section := s.sections[n] + s.l.sectionOffset(lev, n)
 			for band := range s.l.File.Bands {
 				// Read whole rows: sections are rarely wider than a tile.
-				at := sections[n] + int64((band*have.Height+part.Row-have.Row)*have.Width*size)
+				at := section + int64((band*have.Height+part.Row-have.Row)*have.Width*size)
 				if need := part.Height * have.Width * size; cap(buf) < need {
 					buf = make([]byte, need)
 				}
@@ -101,8 +103,7 @@ func (s *Spool) addOverviewTile(e *Encoder, t levelTile, a *ndarray.Array) error
 		return err
 	}
 	for _, p := range planes {
-		s.levels[t.level].tiles[p.index] = tile{tiffwrite.TileRef{Offset: at + int64(p.offset), Bytes: int64(p.length)},
-			final}
+		s.levels[t.level].tiles[p.index] = newTile(at+int64(p.offset), p.length, final)
 	}
 	return nil
 }

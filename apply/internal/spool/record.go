@@ -168,9 +168,8 @@ func (l *Layout) parseMeta(b block.Block, head []byte, total int64) (*Record, er
 		if !v.fused {
 			continue
 		}
-		w := v.blocks.At(b.Number).Window
 		s := section{t.Uint32(), at, t.Uint32()}
-		if s.level != i || int64(s.length) != w.Pixels()*int64(l.File.Bands*l.File.Type.Size()) {
+		if s.level != i || int64(s.length) != l.sectionBytes(i, b.Number) {
 			return bad("its pixels of overview level %d do not match the block", i)
 		}
 		at += s.length

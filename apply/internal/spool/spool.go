@@ -24,26 +24,40 @@ type Spool struct {
 
 	mu     sync.Mutex
 	levels []level // as those of the layout
-	// moments by band and tile of full resolution, and histograms by band. The worker that made a
-	// tile writes its moments, once.
-	moments [][]stats.Moments
+	// sections are the offsets in the file of each block's overview pixels; nil if there are none.
+	sections []int64
+	// moments by band of full resolution, and histograms by band.
+	moments []*tileMoments
 	totals  []*stats.Totals
 }
 
 // level is full resolution or one overview.
 type level struct {
 	tiles []tile
-	// For overviews made block by block: the offset in the file of each block's pixels, and how
-	// many blocks each tile still waits for.
-	sections []int64
-	waiting  []int // guarded by Spool.mu
+	// waiting is how many blocks each tile of an overview made block by block still waits for.
+	// Spool.mu guards it.
+	waiting []int32
 }
 
-// tile is the place of an encoded tile in the file. final is false if it was encoded before the
-// coding was chosen.
-type tile struct {
-	ref   tiffwrite.TileRef
-	final bool
+// tile is the place of an encoded tile in the file, in 12 bytes: a run may have millions.
+type tile struct{ low, high, bytes uint32 }
+
+// finalTile is the bit of tile.high of a tile that is encoded in the chosen coding.
+const finalTile = 1 << 31
+
+// newTile returns a tile. final is false if it was encoded before the coding was chosen.
+func newTile(offset int64, length int, final bool) tile {
+	t := tile{uint32(offset), uint32(offset >> 32), uint32(length)}
+	if final {
+		t.high |= finalTile
+	}
+	return t
+}
+
+func (t tile) final() bool { return t.high&finalTile != 0 }
+
+func (t tile) ref() tiffwrite.TileRef {
+	return tiffwrite.TileRef{Offset: int64(t.high&^finalTile)<<32 | int64(t.low), Bytes: int64(t.bytes)}
 }
 
 // New returns the spool of an output without any record. The file has a header.
@@ -53,17 +67,19 @@ func New(file *File, l *Layout, c *Chooser, timings *timing.Recorder) *Spool {
 		across, down := l.File.TileGrid(i)
 		lev := level{tiles: make([]tile, across*down*l.File.Planes())}
 		if v.fused {
-			lev.sections = make([]int64, l.Blocks.Count())
-			lev.waiting = make([]int, across*down)
+			if s.sections == nil {
+				s.sections = make([]int64, l.Blocks.Count())
+			}
+			lev.waiting = make([]int32, across*down)
 			for t := range lev.waiting {
-				lev.waiting[t] = v.blocks.CountIntersecting(l.tileWindow(i, t%across, t/across))
+				lev.waiting[t] = int32(v.blocks.CountIntersecting(l.tileWindow(i, t%across, t/across)))
 			}
 		}
 		s.levels = append(s.levels, lev)
 	}
 	across, down := l.File.TileGrid(0)
 	for range l.File.Bands {
-		s.moments = append(s.moments, make([]stats.Moments, across*down))
+		s.moments = append(s.moments, newTileMoments(across*down))
 		s.totals = append(s.totals, stats.NewTotals(l.File.Type))
 	}
 	return s
@@ -120,11 +136,10 @@ func (s *Spool) commit(b block.Block, r *Record, offset int64) ([]levelTile, err
 		}
 	}
 	for _, t := range r.tiles {
-		s.levels[0].tiles[t.index] = tile{tiffwrite.TileRef{Offset: offset + int64(t.offset), Bytes: int64(t.length)},
-			t.final}
-		tilesPerPlane := len(s.moments[0])
+		s.levels[0].tiles[t.index] = newTile(offset+int64(t.offset), t.length, t.final)
+		tilesPerPlane := s.moments[0].tiles
 		for i, m := range t.moments {
-			s.moments[t.index/tilesPerPlane+i][t.index%tilesPerPlane] = m
+			s.moments[t.index/tilesPerPlane+i].set(t.index%tilesPerPlane, m)
 		}
 	}
 	return s.markSections(b, r.sections, offset), nil
@@ -180,7 +195,7 @@ func (s *Spool) encodeAgain(ctx context.Context, coding tiffwrite.Coding, worker
 	pool := sync.Pool{New: func() any { return s.NewEncoder("main") }}
 	for lev := range s.levels {
 		for i := range s.levels[lev].tiles {
-			if s.levels[lev].tiles[i].final {
+			if s.levels[lev].tiles[i].final() {
 				continue
 			}
 			g.Go(func() error {
@@ -198,8 +213,9 @@ func (s *Spool) encodeAgain(ctx context.Context, coding tiffwrite.Coding, worker
 
 func (s *Spool) encodeTileAgain(e *Encoder, lev, i int, before, coding tiffwrite.Coding) error {
 	t := &s.levels[lev].tiles[i]
-	stored := make([]byte, t.ref.Bytes)
-	if _, err := s.file.ReadAt(stored, t.ref.Offset); err != nil {
+	ref := t.ref()
+	stored := make([]byte, ref.Bytes)
+	if _, err := s.file.ReadAt(stored, ref.Offset); err != nil {
 		return fmt.Errorf("%s: reading a tile back: %w", s.file.path, err)
 	}
 	if err := tiffwrite.DecodeTile(s.l.File.Shape(), before, stored, e.pixels); err != nil {
@@ -215,12 +231,14 @@ func (s *Spool) encodeTileAgain(e *Encoder, lev, i int, before, coding tiffwrite
 	if err != nil {
 		return err
 	}
-	*t = tile{tiffwrite.TileRef{Offset: at, Bytes: int64(len(data))}, true}
+	*t = newTile(at, len(data), true)
 	return nil
 }
 
 // TileRef returns the place in the file of a tile of a level, of which 0 is full resolution.
-func (s *Spool) TileRef(level, index int) tiffwrite.TileRef { return s.levels[level].tiles[index].ref }
+func (s *Spool) TileRef(level, index int) tiffwrite.TileRef {
+	return s.levels[level].tiles[index].ref()
+}
 
 // Tiles returns the number of tiles of all levels.
 func (s *Spool) Tiles() (n int) {
@@ -231,12 +249,7 @@ func (s *Spool) Tiles() (n int) {
 }
 
 // Moments returns the moments of all pixels of a band, counted from 0.
-func (s *Spool) Moments(band int) (m stats.Moments) {
-	for _, t := range s.moments[band] {
-		m.Merge(t)
-	}
-	return m
-}
+func (s *Spool) Moments(band int) stats.Moments { return s.moments[band].total() }
 
 // Totals returns the histogram of all pixels of a band, counted from 0.
 func (s *Spool) Totals(band int) *stats.Totals { return s.totals[band] }
