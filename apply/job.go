@@ -8,6 +8,7 @@ import (
 
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/pyfunc"
+	"leat/apply/internal/resolve"
 	"leat/apply/outcome"
 	"leat/block"
 	"leat/codec"
@@ -392,4 +393,15 @@ type Store interface {
 	Exists(ctx context.Context, url string) (bool, error)
 	// Upload writes size bytes of r as an object: completely or not at all.
 	Upload(ctx context.Context, url string, r io.ReaderAt, size int64, o objstore.UploadOptions) error
+}
+
+// Fetcher is a [Store] from which vectors can be read: they are copied to a local file first.
+type Fetcher = resolve.Fetcher
+
+// VectorCopy is a local copy of vectors in a store, at Path until it is closed.
+type VectorCopy = resolve.VectorCopy
+
+// CopyVector copies vectors from a store, which must be a [Fetcher], to a temporary directory.
+func CopyVector(ctx context.Context, store Store, url string) (*VectorCopy, error) {
+	return resolve.CopyVector(ctx, store, url)
 }

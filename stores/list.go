@@ -55,6 +55,20 @@ func (s *Stores) Glob(ctx context.Context, pattern string) ([]string, error) {
 	return found, nil
 }
 
+// Fetch implements apply.Fetcher.
+func (s *Stores) Fetch(ctx context.Context, url string, w io.Writer) (objstore.Info, error) {
+	b, name, err := s.bucket(ctx, url)
+	if err != nil {
+		return objstore.Info{}, err
+	}
+	info, body, err := s.o.Store.Retry.Read(ctx, b, name, 0, -1, nil)
+	if err != nil {
+		return info, err
+	}
+	_, err = io.Copy(w, body)
+	return info, errors.Join(err, body.Close())
+}
+
 // ReadFile returns the bytes of a small file, given by its path or URL. It is an error if there are
 // more than maxBytes.
 func (s *Stores) ReadFile(ctx context.Context, url string, maxBytes int64) ([]byte, error) {

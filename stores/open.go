@@ -39,6 +39,8 @@ var (
 	_ apply.Remote = array{}
 	_ apply.Store  = (*Stores)(nil)
 
+	_ apply.Fetcher = (*Stores)(nil)
+
 	_ apply.SidecarVersioner = tiff{}
 )
 

@@ -40,6 +40,7 @@ type zoneFlags struct {
 	path      string
 
 	options *zonaljob.Options // of the job
+	copied  *apply.VectorCopy // of zones in a store; nil if they are not
 }
 
 // AddFlags adds the options.
@@ -180,6 +181,9 @@ func (f *zoneFlags) addTo(ctx context.Context, job *apply.Job, warn func(string)
 			}
 		}
 	} else {
+		if f.copied, vectors.Path, err = localVectors(ctx, job, "-z", f.zones); err != nil {
+			errs = append(errs, err)
+		}
 		o.Zones = vectors
 	}
 	return errors.Join(append(errs, zonaljob.Complete(job, o))...)
@@ -187,10 +191,14 @@ func (f *zoneFlags) addTo(ctx context.Context, job *apply.Job, warn func(string)
 
 // Close frees what the run of the job holds.
 func (f *zoneFlags) Close() error {
-	if f.options == nil {
-		return nil
+	var errs []error
+	if f.options != nil {
+		errs = append(errs, f.options.Close())
 	}
-	return f.options.Close()
+	if f.copied != nil {
+		errs = append(errs, f.copied.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // isRaster reports whether the zones are a raster: what opens as one and holds no polygons, or has

@@ -136,22 +136,43 @@ func gridOfBox(box [4]float64, crs raster.CRS) raster.Grid {
 		Transform: raster.Transform{box[0], (box[2] - box[0]) / n, 0, box[3], 0, -(box[3] - box[1]) / n}}
 }
 
+// localVectors returns the local name of vectors that an option names. Those in a store are copied;
+// the caller closes the copy.
+func localVectors(ctx context.Context, job *apply.Job, option, name string) (*apply.VectorCopy, string, error) {
+	local, err := localName(name)
+	if err == nil && objstore.IsURL(local) {
+		var copied *apply.VectorCopy
+		if copied, err = apply.CopyVector(ctx, job.Store, local); err == nil {
+			return copied, copied.Path, nil
+		}
+	}
+	if err != nil {
+		return nil, local, fileError{fmt.Errorf("%s %w", option, err)}
+	}
+	return nil, local, nil
+}
+
 // extentsOf returns grids that cover what a file of --extent covers: that of a raster, or one for
 // each layer of vectors that has features.
 func extentsOf(ctx context.Context, job *apply.Job, path string) ([]raster.Grid, error) {
 	const option = "--extent"
 	g, err := gridOfFile(ctx, job, option, path)
-	if err == nil || !errors.Is(err, outcome.ErrVectors) {
+	// In a store, vectors are files that are no rasters.
+	vectors := errors.Is(err, outcome.ErrVectors) || objstore.IsURL(path) && errors.Is(err, raster.ErrFormat)
+	if !vectors {
 		return []raster.Grid{g}, err
 	}
 	bad := func(format string, args ...any) ([]raster.Grid, error) {
 		return nil, fileError{fmt.Errorf("%s %s: "+format, append([]any{option, shown(path)}, args...)...)}
 	}
-	local, err := localName(path)
+	copied, local, err := localVectors(ctx, job, option, path)
 	if err != nil {
-		return bad("%w", err)
+		return nil, err
 	}
 	layers, err := gdal.VectorLayers(local, nil)
+	if copied != nil {
+		err = errors.Join(err, copied.Close())
+	}
 	if err != nil {
 		return bad("%w", err)
 	}

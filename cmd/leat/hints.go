@@ -181,7 +181,6 @@ var fieldHints = map[string]string{
 	"Input.Overviews": "leave out --use-overviews, or copy the file first: leat stage get",
 	"Input.Source":    "use --stage-dir to name a directory for remote inputs, or copy the file first: leat stage get",
 
-	"Vector.Path":        "copy it first (leat stage get), or give GDAL's own name for it, such as /vsis3/BUCKET/NAME",
 	"Vector.Layer":       "use --layer to select a layer",
 	"Vector.Burn":        "see --burn",
 	"Vector.Attribute":   "see --burn",

@@ -149,7 +149,7 @@ func (r *Rasterizer) burn(ctx context.Context, f *resolve.File) (burned gdal.Ras
 		return burned, fmt.Errorf("vector %s: %w", f.Name, err)
 	}
 	v := r.Vectors[f.Name]
-	now := resolve.VectorState(&v, slices.Collect(f.Vector.StateFiles(resolve.VectorFile(&v))))
+	now := f.Vector.State(&v, slices.Collect(f.Vector.StateFiles(resolve.VectorFile(&v))))
 	if text := f.Vector.Since(f.Path, now); text != "" {
 		return burned, fmt.Errorf("vector %s: %w", f.Name,
 			&outcome.InputChangedError{Change: text, During: "rasterised"})

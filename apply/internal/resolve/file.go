@@ -61,7 +61,8 @@ type Inputs struct {
 	Files  []*File
 	ByName map[string][]*File
 	Lists  map[string]bool
-	// closeStore closes what opened the files in a worker process; nil otherwise.
+	// closeStore closes what the files come from: in a worker process what opened them, else the
+	// copies of vectors; nil if there is nothing.
 	closeStore func() error
 }
 

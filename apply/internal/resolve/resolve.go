@@ -36,14 +36,14 @@ func Resolve(ctx context.Context, values *jobspec.Job, env Env) (*Job, error) {
 		return nil, errors.Join(err, in.Close())
 	}
 	r := &Job{Values: values, Inputs: in, Outputs: outs}
-	if err := r.combine(ctx); err != nil {
+	if err := r.combine(ctx, env.Store); err != nil {
 		return nil, errors.Join(err, r.Inputs.Close())
 	}
 	return r, nil
 }
 
 // combine finds the grid, compiles the expressions, and chooses how files are read.
-func (r *Job) combine(ctx context.Context) (err error) {
+func (r *Job) combine(ctx context.Context, store any) (err error) {
 	in, outs, expressions := r.Inputs, r.Outputs, r.Values.Expressions != nil
 	focal, err := r.setMargin()
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *Job) combine(ctx context.Context) (err error) {
 	if note := pointNames(&r.Grid); note != "" && output.HasNative(outs) {
 		r.note(outcome.Note{Text: note})
 	}
-	errs := []error{err, in.addVectors(ctx, job, r.Grid)}
+	errs := []error{err, in.addVectors(ctx, job, r.Grid, store)}
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

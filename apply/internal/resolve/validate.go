@@ -298,12 +298,8 @@ func validateVectors(job *jobspec.Job) (wrong []error, lacking error) {
 		if _, ok := job.Inputs[name]; ok {
 			bad("", "%s is the name of an input and of a vector", name)
 		}
-		switch {
-		case v.Path == "":
+		if v.Path == "" {
 			bad("Vector.Path", "vector %s: no file is given", name)
-		case objstore.IsURL(v.Path):
-			bad("Vector.Path", "vector %s: %s is in a store, expected a file on the local disk or a name of GDAL's", name,
-				v.Label())
 		}
 	}
 	c := &job.Controls

@@ -27,6 +27,7 @@ type VectorInput struct {
 	Request gdal.VectorRequest
 	Key     string // of the request: inputs with the same key share one raster
 	First   string // name of the first input with the same key
+	local   *VectorCopy
 	layer   gdal.VectorLayer
 	onto    *[4]float64         // its extent in the grid's CRS; nil if unknown
 	state   jobspec.FileVersion // of the source
@@ -57,14 +58,18 @@ func vectorRequest(v *jobspec.Vector) gdal.VectorRequest {
 }
 
 // addVectors opens and checks the vectors, and adds their future rasters to the inputs.
-func (in *Inputs) addVectors(ctx context.Context, job *jobspec.Job, grid raster.Grid) error {
+func (in *Inputs) addVectors(ctx context.Context, job *jobspec.Job, grid raster.Grid, store any) error {
 	overlap := job.Controls.Overlap
 	grid = grid.Sub(grid.Window().Grow(overlap))
 	first := map[string]string{}
+	copies, err := in.copyVectors(ctx, job, store)
+	if err != nil {
+		return err
+	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(job.Vectors)) {
 		v := job.Vectors[name]
-		f, err := openVector(ctx, name, &v, grid)
+		f, err := openVector(ctx, name, &v, grid, copies[v.Path])
 		if err == nil && name == job.Controls.Cutline {
 			err = checkPolygons(&f.Vector.layer)
 		}
@@ -97,9 +102,14 @@ func checkPolygons(l *gdal.VectorLayer) error {
 	return nil
 }
 
-// openVector checks a vector and describes its future raster.
-func openVector(ctx context.Context, name string, v *jobspec.Vector, grid raster.Grid) (*File, error) {
+// openVector checks a vector and describes its future raster. local is its copy; nil if it is in no
+// store.
+func openVector(ctx context.Context, name string, v *jobspec.Vector, grid raster.Grid,
+	local *VectorCopy) (*File, error) {
 	request := vectorRequest(v)
+	if local != nil {
+		request.Path = local.Path
+	}
 	info, err := gdal.CheckVector(ctx, request, grid)
 	if err != nil {
 		return nil, err
@@ -110,7 +120,8 @@ func openVector(ctx context.Context, name string, v *jobspec.Vector, grid raster
 	}
 	f := &File{Name: name, Path: v.Label(), From: v.Path, Mode: jobspec.ReadLocal,
 		Vector: &VectorInput{Request: request, Key: gdal.VectorKey(request), layer: info.VectorLayer, onto: info.Onto,
-			state: VectorState(v, info.Files), Grid: grid}}
+			local: local, Grid: grid}}
+	f.Vector.state = f.Vector.State(v, info.Files)
 	f.Source = &pendingRaster{raster.Info{Path: v.Label(), Driver: "GTiff", Grid: grid,
 		Bands:     []raster.Band{{Type: info.Type, Color: raster.ColorGray, Scale: 1}},
 		TileWidth: rasterTile, TileHeight: rasterTile, Interleave: "band", Compression: "deflate", Predictor: 1}}
@@ -120,8 +131,11 @@ func openVector(ctx context.Context, name string, v *jobspec.Vector, grid raster
 // rasterTile is the side of the tiles of the rasters that gdal.Rasterize makes.
 const rasterTile = 512
 
-// VectorState returns the state of all files of the source.
-func VectorState(v *jobspec.Vector, files []string) jobspec.FileVersion {
+// State returns the state of all files of the source now. That of a copy is its object's.
+func (i *VectorInput) State(v *jobspec.Vector, files []string) jobspec.FileVersion {
+	if i.local != nil {
+		return jobspec.FileVersion{FileState: stateInStore(i.local.Version)}
+	}
 	var s jobspec.FileVersion
 	local := VectorFile(v)
 	if local != "" {
