@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from typing import Any
 
 import leat
+from leat import _binary
 
-from .support import leat as run, needs, slow
+from .support import needs, slow
 from .test_apply import SceneCase
 
 try:
@@ -78,9 +81,6 @@ class Classes(SceneCase):
     def apply(self, function: Any, name: str = "x.tif", **options: Any) -> leat.Result:
         return leat.apply(function, dict(red=self.scene["red"]), self.path(name),
                           **{**BLOCKS, **options})
-
-    def ways(self) -> list[dict[str, Any]]:
-        return WAYS
 
     def check(self, way: dict[str, Any]) -> None:
         result = self.apply(Total, params=5, **way)
@@ -152,17 +152,10 @@ class Classes(SceneCase):
                 self.apply(NotCalled, workers=workers)
 
     def test_command(self) -> None:
-        run("apply", "-q", "--python", __file__.replace("test_apply_class", "one_class") + ":Offset",
-            "--python-params", "3", "-i", "red=" + self.scene["red"], "-o",
-            "out=" + self.path("x.tif"), code=2)
-        text = "class Offset:\n    def __init__(self, n):\n        self.n = n\n" \
-               "    def __call__(self, b):\n        b.out = b.red + self.n\n" \
-               "    def close(self):\n        print('closed')\n        return 1\n"
         with open(self.path("one.py"), "w") as f:
-            f.write(text)
-        import subprocess
-        import sys
-        from leat import _binary
+            f.write("class Offset:\n    def __init__(self, n):\n        self.n = n\n"
+                    "    def __call__(self, b):\n        b.out = b.red + self.n\n"
+                    "    def close(self):\n        print('closed')\n        return 1\n")
         done = subprocess.run(
             [_binary.binary(), "apply", "-q", "--python", self.path("one.py") + ":Offset",
              "--python-executable", sys.executable, "--python-params", "3", "-j", "1", "-i",
