@@ -14,13 +14,19 @@ import (
 )
 
 // shellBlocks returns the commands of a page, a text for each block marked sh.
-func shellBlocks(t *testing.T, page string) (blocks []string) {
+func shellBlocks(t *testing.T, page string) []string {
+	t.Helper()
+	return fencedBlocks(t, page, "sh")
+}
+
+// fencedBlocks returns the texts of a page that are marked as a language.
+func fencedBlocks(t *testing.T, page, language string) (blocks []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../docs", page))
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := strings.Split(string(text), "```sh\n")
+	parts := strings.Split(string(text), "```"+language+"\n")
 	for _, p := range parts[1:] {
 		commands, _, ended := strings.Cut(p, "\n```\n")
 		if !ended {

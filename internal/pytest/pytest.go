@@ -14,7 +14,7 @@ import (
 // packages are Debian's names of what provides a module.
 var packages = map[string]string{"numpy": "python3-numpy", "scipy.ndimage": "python3-scipy",
 	"osgeo.gdal": "python3-gdal", "osgeo": "python3-gdal",
-	"rasterio": "python3-rasterio", "pyproj": "python3-pyproj", "joblib": "python3-joblib", "sklearn": "python3-sklearn", "cryptography": "python3-cryptography"}
+	"rasterio": "python3-rasterio", "pyproj": "python3-pyproj", "joblib": "python3-joblib", "sklearn": "python3-sklearn", "torch": "python3-torch", "cryptography": "python3-cryptography"}
 
 var found sync.Map // modules to interpreter
 
