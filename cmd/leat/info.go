@@ -18,6 +18,7 @@ import (
 func infoCommand() *cobra.Command {
 	var asJSON, computed, formats bool
 	var picture string
+	var side int
 	f := &storeFlags{stageDir: noStage}
 	c := &cobra.Command{
 		Use:                   "info FILE|URL... [options]",
@@ -45,8 +46,13 @@ as s3://BUCKET/NAME, gs://, azblob:// or https://.`,
 			if err := f.Finalize(); err != nil {
 				return usageError{err}
 			}
-			if picture != "" {
-				return writePreview(cmd.Context(), cmd.OutOrStdout(), f.stores(nil), paths, picture)
+			switch {
+			case cmd.Flags().Changed("preview-size") && picture == "":
+				return usagef("--preview-size: needs --preview")
+			case side < 1 || side > maxPreviewSide:
+				return usagef("--preview-size %d: use 1 to %d pixels", side, maxPreviewSide)
+			case picture != "":
+				return writePreview(cmd.Context(), cmd.OutOrStdout(), f.stores(nil), paths, picture, side)
 			}
 			if formats {
 				return showFormats(cmd.OutOrStdout(), paths, asJSON)
@@ -61,15 +67,21 @@ as s3://BUCKET/NAME, gs://, azblob:// or https://.`,
 		"list the formats that GDAL reads and writes here, or show what can be said of those that are named instead of files, such as their creation options")
 	c.Flags().StringVar(&picture, "preview", "",
 		"`FILE.png`: write a quicklook of the raster instead of its description; - writes it to standard output")
+	c.Flags().IntVar(&side, "preview-size", preview.DefaultSide, "`PIXELS`: the longest side of the quicklook has at most this length")
 	f.AddFlags(c.Flags())
 	return c
 }
 
+// maxPreviewSide is the maximum length of a side of a quicklook in pixels.
+const maxPreviewSide = 16384
+
 // previewToStdout is the value of --preview that writes the picture to standard output.
 const previewToStdout = "-"
 
-// writePreview writes a quicklook of one raster. It closes in.
-func writePreview(ctx context.Context, w io.Writer, in *stores.Stores, paths []string, picture string) (err error) {
+// writePreview writes a quicklook of one raster, whose longest side has at most side pixels. It
+// closes in.
+func writePreview(ctx context.Context, w io.Writer, in *stores.Stores, paths []string, picture string,
+	side int) (err error) {
 	defer func() { err = errors.Join(err, in.Close()) }()
 	if len(paths) != 1 {
 		return usagef("--preview %s: expected one file", picture)
@@ -92,13 +104,13 @@ func writePreview(ctx context.Context, w io.Writer, in *stores.Stores, paths []s
 	}
 	defer src.Close()
 	if picture == previewToStdout {
-		p, err := preview.New(ctx, src, preview.DefaultSide)
+		p, err := preview.New(ctx, src, side)
 		if err != nil {
 			return err
 		}
 		return stdoutError(p.Encode(w))
 	}
-	if err := preview.Write(ctx, picture, src, preview.DefaultSide); err != nil {
+	if err := preview.Write(ctx, picture, src, side); err != nil {
 		return fmt.Errorf("the preview %s could not be written: %w", picture, cause(err))
 	}
 	return nil

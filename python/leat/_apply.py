@@ -121,7 +121,7 @@ class _Apply:
     def __init__(self, function: Any, inputs: Any, outputs: Any, overlap: int, reference: Any,
                  resample: Any, params: Any, resume: bool, profile: Any,
                  options: Mapping[str, Any]) -> None:
-        self.function, self.params, self.resume = function, params, bool(resume)
+        self.function, self.params, self.resume = function, params, _flag(resume, "resume")
         self.outputs = _job.Outputs({} if outputs is None else outputs, profile)
         self.fields = _job.option_fields(options)
         self.fields.update(_job.option_fields({"reference": reference, "resample": resample}))
@@ -158,6 +158,8 @@ class _Apply:
         """Run the job and return the result, or with plan=True the plan."""
         if workers is not None and not isinstance(workers, str):
             workers = _whole(workers, "workers")
+        if not callable(progress):
+            _flag(progress, "progress", ", or a function of two numbers")
         if merge is not None and not callable(merge):
             raise TypeError(f"merge: got {type(merge).__name__}, want a function of two values")
         if merge is not None and "expression" in self.fields:
@@ -266,6 +268,13 @@ def _whole(value: Any, what: str) -> int:
         return operator.index(value)
     except TypeError:
         raise TypeError(f"{what}: got {value!r}, want a whole number") from None
+
+
+def _flag(value: Any, what: str, more: str = "") -> bool:
+    """Return a bool of any type."""
+    if not isinstance(value, bool) and type(value).__name__ not in ("bool_", "bool"):
+        raise TypeError(f"{what}: got {value!r}, want True or False{more}")
+    return bool(value)
 
 
 def _json_text(params: Any) -> str:

@@ -18,6 +18,9 @@ _OTHERS = {
 }
 """Options of the command that are arguments of apply by other names."""
 
+_IN_RESULT = ("verbose", "json")
+"""Options of the command about what it prints, which the result of apply has."""
+
 _OUTPUT_KEYS = {
     "compress": "COMPRESS", "predictor": "PREDICTOR", "zlevel": "LEVEL", "zstd_level": "LEVEL",
     "level": "LEVEL", "interleave": "INTERLEAVE", "bigtiff": "BIGTIFF",
@@ -222,6 +225,9 @@ def option_fields(options: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in options.items():
         if name in _OTHERS:
             raise TypeError(f"apply() has no argument {name!r}: it is {_OTHERS[name]!r} here")
+        if name in _IN_RESULT:
+            raise TypeError(f"apply() has no argument {name!r}: its result has what the command "
+                            "prints")
         if name == "type" and value is not None:
             value = ({k: _type_name(v) for k, v in value.items()} if isinstance(value, Mapping)
                      else _type_name(value))

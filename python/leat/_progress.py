@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 import time
+import warnings
 from typing import Any, Callable, Optional, Union
 
 _LINE_SECONDS = 5.0
@@ -22,7 +23,9 @@ class Progress:
         self._tqdm: Any = None
         if how is True:
             try:
-                self._tqdm = importlib.import_module("tqdm.auto").tqdm
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # without ipywidgets, the bar is text
+                    self._tqdm = importlib.import_module("tqdm.auto").tqdm
             except ImportError:
                 pass
 

@@ -61,25 +61,45 @@ class Result:
         self.grid, self.workers = started["grid"], started["workers"]
 
     def __repr__(self) -> str:
-        lines = [_output_line(one, self.grid) for one in self.outputs.values()]
+        return "\n".join([*(_output_line(one, self.grid) for one in self.outputs.values()),
+                          self._summary()])
+
+    def _summary(self) -> str:
         text = f"done in {self.seconds:.2f} s ({self.blocks} block{'s' * (self.blocks != 1)}"
         if self.resumed:
             text += f", {self.resumed} from an earlier run"
         if self.values:
             text += f", {len(self.values)} value{'s' * (len(self.values) != 1)} emitted"
-        return "\n".join([*lines, text + ")"])
+        if self.worker_values:
+            text += f", values of {len(self.worker_values)} workers"
+        return text + ")"
 
     def _repr_html_(self) -> str:
-        text = f"<pre>{html.escape(repr(self))}</pre>"
-        path = next(iter(self.paths.values()), None)
-        if path is not None:
-            text += _picture(path)
+        pictures = "".join(
+            f'<figure style="margin:0 1.5em 0.5em 0">{_picture(one["path"])}'
+            f"<figcaption><b>{html.escape(name)}</b> {html.escape(one['path'])}</figcaption>"
+            "</figure>" for name, one in list(self.outputs.items())[:_PICTURES])
+        bands = "".join(_html_row(name if number == 1 else "", number, band, one)
+                        for name, one in self.outputs.items()
+                        for number, band in enumerate(one["bands"], 1))
+        if bands:
+            bands = ("<table><tr><th>output</th><th>band</th><th>type</th><th>nodata</th>"
+                     "<th>min</th><th>max</th><th>mean</th><th>valid</th></tr>" + bands
+                     + "</table>")
+        longest = max((one["total_seconds"] for one in self.timings.values()), default=0) or 1
         rows = "".join(
             f"<tr><td>{html.escape(name)}</td><td>{one['count']}</td>"
-            f"<td>{one['total_seconds']:.3f}</td><td>{one['median_seconds'] * 1000:.2f}</td></tr>"
+            f"<td>{one['total_seconds']:.3f}</td><td>{one['median_seconds'] * 1000:.2f}</td>"
+            '<td style="text-align:left"><div style="background:#4c78a8;height:0.8em;width:'
+            f'{100 * one["total_seconds"] / longest:.0f}px"></div></td></tr>'
             for name, one in sorted(self.timings.items(), key=_total, reverse=True))
-        return (f"{text}<details><summary>timings</summary><table><tr><th>stage</th><th>count</th>"
-                f"<th>total, s</th><th>median, ms</th></tr>{rows}</table></details>")
+        grid = self.grid
+        summary = f"{grid['width']} x {grid['height']} pixels; {self._summary()}"
+        return (f'<div style="display:flex;flex-wrap:wrap">{pictures}<div>'
+                f"<p>{html.escape(summary)}</p>{bands}"
+                "<details><summary>timings</summary><table><tr><th>stage</th><th>count</th>"
+                f"<th>total, s</th><th>median, ms</th><th></th></tr>{rows}</table></details></div>"
+                "</div>")
 
     def plot(self, name: Optional[str] = None, ax: Any = None) -> Any:
         """Draw the quicklook of an output by Matplotlib, in map coordinates, and return the axes.
@@ -193,11 +213,29 @@ class Raster:
                 f"band{'s' * (self.count != 1)} of {kinds}, {self.crs or 'no CRS'}>")
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(repr(self))}</pre>" + _picture(self.path)
+        return _picture(self.path) + f"<pre>{html.escape(repr(self))}</pre>"
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the quicklook by Matplotlib, in map coordinates, and return the axes."""
         return _plot(self.path, self.path, self.json["grid"], ax)
+
+
+_SIDE = 400
+"""Longest side of a quicklook in a notebook, in pixels: notebooks keep the pictures."""
+
+_PICTURES = 4
+"""How many outputs have quicklooks in a notebook."""
+
+
+def _html_row(name: str, number: int, band: dict[str, Any], output: dict[str, Any]) -> str:
+    statistics = band["statistics"] or {}
+    values = [statistics.get(key) for key in ("min", "max", "mean")]
+    valid = statistics.get("valid_percent")
+    cells = [name, str(number), band["type"],
+             "" if band["nodata"] is None else str(band["nodata"]),
+             *("" if v is None else _number(v) for v in values),
+             "" if valid is None else f"{valid:.4g} %"]
+    return "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
 
 
 def _total(stage: tuple[str, dict[str, Any]]) -> float:
@@ -238,7 +276,7 @@ def _picture(path: str) -> str:
     """Return a quicklook as HTML; what can't be shown is left out with a reason."""
     import base64
     try:
-        png = base64.b64encode(_run.quicklook(path)).decode()
+        png = base64.b64encode(_run.quicklook(path, _SIDE)).decode()
     except Exception as e:
         return f"<p>no quicklook: {html.escape(str(e))}</p>"
     return f'<img alt="{html.escape(path)}" src="data:image/png;base64,{png}">'

@@ -181,9 +181,10 @@ def info(path: str, *options: str) -> dict[str, Any]:
     return found
 
 
-def quicklook(path: str) -> bytes:
-    """Return a small picture of a raster as PNG."""
-    done = subprocess.run([_binary.binary(), "info", "--preview", "-", "--", os.fspath(path)],
+def quicklook(path: str, side: int = 1024) -> bytes:
+    """Return a small picture of a raster as PNG, whose longest side has at most side pixels."""
+    done = subprocess.run([_binary.binary(), "info", "--preview", "-", f"--preview-size={side}",
+                           "--", os.fspath(path)],
                           stdin=subprocess.DEVNULL, capture_output=True)
     if done.returncode != 0:
         raise Error(f"quicklook of {path}: {done.stderr.decode(errors='replace').strip()}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import signal
@@ -138,6 +139,9 @@ class Errors(SceneCase):
         self.refused(leat.JobError, r"type is given for all outputs, and in outputs\['a'\]", "red",
                      self.scene, dict(a=dict(path=self.path("x.tif"), dtype="uint8")), type="int16")
         self.refused(TypeError, "merge: got int, want a function", merge=3)
+        self.refused(TypeError, "resume: got 'yes', want True or False", resume="yes")
+        self.refused(TypeError, "progress: got 3, want True or False, or a function", progress=3)
+        self.refused(TypeError, "its result has what the command prints", verbose=True)
         self.refused(TypeError, "profile: got str, want a dict", profile="GTiff")
         self.refused(TypeError, "workers: got 1.5, want a whole number", workers=1.5)
         self.refused(TypeError, "it is 'inputs' here", input="a")
@@ -217,6 +221,15 @@ class Results(SceneCase):
         self.assertIn("iVBOR", leat.open(self.path("x.tif"))._repr_html_())
         os.unlink(self.path("x.tif"))
         self.assertIn("no quicklook: ", result._repr_html_())
+
+    def test_files_about_the_run(self) -> None:
+        leat.apply("red", dict(red=self.scene["red"]), self.path("x.tif"),
+                   trace=self.path("t.json"), preview=self.path("p.png"),
+                   report=self.path("r.html"), stac=self.path("i.json"), datetime="2024-01-01")
+        self.assertEqual(self.left(), ["i.json", "p.png", "r.html", "t.json", "x.tif"])
+        with open(self.path("t.json")) as f:
+            names = {one.get("name") for one in json.load(f)["traceEvents"]}
+        self.assertLess({"reading", "computing", "encoding"}, names)
 
     @needs("matplotlib")
     def test_plot(self) -> None:
