@@ -49,7 +49,8 @@ class Notebook(SceneCase):
         with mock.patch.dict(os.environ, JUPYTER_RUNTIME_DIR=self.path()):
             self.kernel = KernelManager()
             spec = self.kernel.kernel_spec
-            spec.argv = [sys.executable, "-B", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+            spec.argv = [sys.executable, "-B", "-m", "ipykernel_launcher", "-f",
+                         "{connection_file}"]
             self.kernel.start_kernel(env=env, cwd=self.path("work"), stderr=subprocess.DEVNULL)
         self.addCleanup(self.kernel.shutdown_kernel, now=True)
         self.client = self.kernel.blocking_client()
@@ -96,8 +97,8 @@ class Notebook(SceneCase):
         red = pixels(self.scene["red"])
         for workers in ("None", "0", "'threads'", "2"):
             with self.subTest(workers=workers):
-                found = self.cell(f"leat.apply(function, dict(red=red), 'x.tif', workers={workers}, "
-                                  "window=64, co=dict(BLOCKSIZE=64))")
+                found = self.cell("leat.apply(function, dict(red=red), 'x.tif', window=64, "
+                                  f"co=dict(BLOCKSIZE=64), workers={workers})")
                 self.assertIn("192 x 192 pixels of uint16", found["data"]["text/plain"])
                 self.assertIn("data:image/png;base64,iVBOR", found["data"]["text/html"])
                 self.assertEqual(found["stream"], "")
