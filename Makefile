@@ -19,7 +19,7 @@ override PREFIX := $(patsubst ~/%,$(HOME)/%,$(PREFIX))
 # takes a tenth less time. Everything is compiled with the same flags, so it is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath -tags=disable_grpc_modules -gcflags=all=-dwarf=false)
 
-.PHONY: reference build static install uninstall dist wheel demo test test-rest test-all race fuzz bench-apply bench-cache bench-shm bench-namespace bench-stage bench-workers bench-gdal bench-zonal bench-python clean
+.PHONY: reference build static install uninstall dist wheel demo test test-rest test-all race fuzz bench-apply bench-cache bench-shm bench-namespace bench-stage bench-workers bench-gdal bench-zonal bench-codec bench-python clean
 
 LDFLAGS := -s -w -X main.commit=$(COMMIT)
 
@@ -116,6 +116,9 @@ bench-gdal:
 bench-zonal:
 	scripts/test-deps
 	cd bench && $(GO) run ./cmd/bench zonal
+
+bench-codec:
+	cd bench && $(GO) run ./cmd/bench codec
 
 # With pfio where LEAT_PEERS names a directory that scripts/peers filled.
 bench-python:

@@ -24,8 +24,25 @@ func standard(src []byte, most int) (out []byte, err error) {
 	return out, err
 }
 
-// agree decodes src into space bytes and compares with the standard library.
+// agree decodes src into space bytes, by the loop in assembly and by the one in Go, and compares with
+// the standard library.
 func agree(t testing.TB, d *Decoder, src []byte, space int) {
+	t.Helper()
+	want, wantErr := standard(src, space)
+	n, err, got := agreeWith(t, d, src, space, want, wantErr)
+	if !hasAVX2 {
+		return
+	}
+	d.portable = true
+	n2, err2, got2 := agreeWith(t, d, src, space, want, wantErr)
+	d.portable = false
+	if n != n2 || err != err2 || !bytes.Equal(got, got2) {
+		t.Fatalf("assembly: %d bytes, %v; Go: %d bytes, %v", n, err, n2, err2)
+	}
+}
+
+// agreeWith decodes with one loop.
+func agreeWith(t testing.TB, d *Decoder, src []byte, space int, want []byte, wantErr error) (int, error, []byte) {
 	t.Helper()
 	// What lies around the two slices must neither be needed nor touched.
 	inside := make([]byte, space+64)
@@ -39,7 +56,6 @@ func agree(t testing.TB, d *Decoder, src []byte, space int) {
 			t.Fatalf("a byte %d beyond the target was written", i-32-space)
 		}
 	}
-	want, wantErr := standard(src, space)
 	if k := min(n, len(want)); !bytes.Equal(dst[:k], want[:k]) || err == ErrLong && n < space {
 		t.Fatalf("%d bytes and error %v, other bytes than the standard library's %d", n, err, len(want))
 	}
@@ -56,6 +72,7 @@ func agree(t testing.TB, d *Decoder, src []byte, space int) {
 	case err == nil:
 		t.Fatalf("%d bytes decoded, the standard library refuses them: %v", n, wantErr)
 	}
+	return n, err, dst[:n]
 }
 
 // samples are data of many kinds.
@@ -163,6 +180,33 @@ func TestRefusesDamagedStreamsLikeStandardLibrary(t *testing.T) {
 				agree(t, &d, flipped, len(data)+400)
 			}
 		}
+	}
+}
+
+// TestStreamsCutAnywhere cuts streams at every byte, which both loops must refuse alike.
+func TestStreamsCutAnywhere(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	var d Decoder
+	for i, data := range samples(r) {
+		if len(data) != 1000 && (len(data) != 5000 || testing.Short()) {
+			continue
+		}
+		src := deflated(t, data, []int{1, 9, -2}[i%3])
+		for n := range src {
+			agree(t, &d, src[:n], len(data)+400*(n%2))
+		}
+	}
+}
+
+// TestLongBlocks decodes blocks longer than fastAVX2 decodes at once.
+func TestLongBlocks(t *testing.T) {
+	data := make([]byte, 5*stretch/2)
+	for i := range data {
+		data[i] = byte(i >> 16)
+	}
+	var d Decoder
+	for _, space := range []int{len(data), len(data) - 1, len(data) + 1000, stretch + 100} {
+		agree(t, &d, deflated(t, data, 9), space)
 	}
 }
 

@@ -5,63 +5,88 @@ import "encoding/binary"
 // Bytes that one iteration of fast accesses at most.
 const (
 	inSpace  = 8            // one load
-	outSpace = 1 + 258 + 15 // a literal and a match, which is copied in steps of 16
+	outSpace = 1 + 258 + 31 // a literal and a match, which is copied in steps of 32 at most
 )
+
+// ending says why fastAVX2 returned.
+type ending int
+
+const (
+	noSpace ending = iota
+	blockEnded
+	damaged
+)
+
+// stretch is the number of bytes after which fastAVX2 returns, since a routine in assembly can't be
+// interrupted for the garbage collector.
+const stretch = 1 << 20
 
 // fast decodes symbols as long as both ends are so distant that no symbol can reach them. It
 // reports whether the block has ended.
 func (d *Decoder) fast(dst, src []byte) (end bool, err error) {
-	in, out, buf, have := d.in, d.out, d.buf, uint64(d.have)
 	inEnd, outEnd := len(src)-inSpace, len(dst)-outSpace
-	if in > inEnd || out > outEnd {
+	if d.in > inEnd || d.out > outEnd {
 		return false, nil
 	}
-	lit, dist := &d.lit, &d.dist
-	if have > 56 { // ahead counts up to 63
-		have -= 8
-		in--
+	for d.have > 55 { // both loops count up to some bits more
+		d.have -= 8
+		d.in--
 	}
+	if hasAVX2 && !d.portable {
+		for d.in <= inEnd && d.out <= outEnd {
+			switch fastAVX2(d, &dst[0], min(outEnd, d.out+stretch), &src[0], inEnd) {
+			case blockEnded:
+				return true, nil
+			case damaged:
+				return false, ErrDamaged
+			}
+		}
+		return false, nil
+	}
+	in, out, buf, have := d.in, d.out, d.buf, uint64(d.have)
+	lit, dist := &d.lit, &d.dist
+	mask := uint64(1)<<d.litBits - 1
 	in, buf, have = ahead(src, in, buf, have)
-	e := lit[buf%(1<<litBits)]
+	e := lit[buf&mask%litSize]
 	for in <= inEnd && out <= outEnd {
 		// Here e is the entry of the next bits. Of have, the lowest six bits count.
 		in, buf, have = ahead(src, in, buf, have)
-		if e&literal != 0 {
+		if e&literals != 0 {
 			// Four entries take 48 bits at most. The next lookup may use those that are not
-			// counted. A single literal is followed by a 0, which later bytes overwrite.
-			out = literals(dst, out, e)
+			// counted.
+			out = storeLiterals(dst, out, e)
 			buf >>= e & dropMask
 			have -= uint64(e)
-			if e = lit[buf%(1<<litBits)]; e&literal == 0 {
+			if e = lit[buf&mask%litSize]; e&literals == 0 {
 				continue
 			}
-			out = literals(dst, out, e)
+			out = storeLiterals(dst, out, e)
 			buf >>= e & dropMask
 			have -= uint64(e)
-			if e = lit[buf%(1<<litBits)]; e&literal == 0 {
+			if e = lit[buf&mask%litSize]; e&literals == 0 {
 				continue
 			}
-			out = literals(dst, out, e)
+			out = storeLiterals(dst, out, e)
 			buf >>= e & dropMask
 			have -= uint64(e)
-			if e = lit[buf%(1<<litBits)]; e&literal == 0 {
+			if e = lit[buf&mask%litSize]; e&literals == 0 {
 				continue
 			}
-			out = literals(dst, out, e)
+			out = storeLiterals(dst, out, e)
 			buf >>= e & dropMask
 			have -= uint64(e)
-			e = lit[buf%(1<<litBits)]
+			e = lit[buf&mask%litSize]
 			continue
 		}
 		if e&special != 0 {
 			if e&further != 0 {
-				e = lit[place(e, buf>>litBits)%litSize]
+				e = lit[place(e, buf>>d.litBits)%litSize]
 			}
-			if e&literal != 0 {
-				out = literals(dst, out, e)
+			if e&literals != 0 {
+				out = storeLiterals(dst, out, e)
 				buf >>= e & dropMask
 				have -= uint64(e)
-				e = lit[buf%(1<<litBits)]
+				e = lit[buf&mask%litSize]
 				continue
 			}
 			if e&special != 0 {
@@ -76,9 +101,9 @@ func (d *Decoder) fast(dst, src []byte) (end bool, err error) {
 
 		// The literal before the match, or a byte that the match overwrites: a branch would often
 		// be mispredicted. Length and distance take 20 and 28 bits at most.
-		dst[out] = byte(e >> byteAt)
+		dst[out] = byte(e >> beforeAt)
 		out += int(e >> afterAt & 1)
-		length := int(e>>lengthAt&lengthMask) + extra(e, buf)
+		length := int(e>>lengthAt&lengthMask) + extra(e, buf, lengthBits)
 		buf >>= e & dropMask
 		have -= uint64(e)
 		e = dist[buf%(1<<distBits)]
@@ -91,14 +116,14 @@ func (d *Decoder) fast(dst, src []byte) (end bool, err error) {
 				break
 			}
 		}
-		back := int(e>>distAt) + extra(e, buf)
+		back := int(e>>distAt) + extra(e, buf, distBitsAt)
 		if back > out {
 			err = ErrDamaged
 			break
 		}
 		buf >>= e & dropMask
 		have -= uint64(e)
-		e = lit[buf%(1<<litBits)] // before the copy, which it does not have to wait for
+		e = lit[buf&mask%litSize] // before the copy, which it does not have to wait for
 
 		from, to := out-back, out
 		out += length
@@ -123,10 +148,11 @@ func (d *Decoder) fast(dst, src []byte) (end bool, err error) {
 	return end, err
 }
 
-// literals stores one or two literals and returns the end of them.
-func literals(dst []byte, out int, e uint32) int {
-	binary.LittleEndian.PutUint16(dst[out:out+2:out+2], uint16(e>>literalAt))
-	return out + 1 + int(e>>pairAt&1)
+// storeLiterals stores one or two literals and returns the end of them. A single one is followed by
+// a 0, which later bytes overwrite.
+func storeLiterals(dst []byte, out int, e uint32) int {
+	binary.LittleEndian.PutUint16(dst[out:out+2:out+2], uint16(e>>byteAt))
+	return out + int(e>>literalsAt&3)
 }
 
 // ahead fills buf with the 64 next bits and counts the whole bytes among them as taken: have is 56
@@ -143,7 +169,7 @@ func place(e uint32, rest uint64) uint64 {
 }
 
 // extra gives the value of the bits after a word.
-func extra(e uint32, buf uint64) int {
+func extra(e uint32, buf uint64, wordAt uint) int {
 	return int(buf & (1<<(e&dropMask) - 1) >> (e >> wordAt & wordMask))
 }
 
@@ -168,36 +194,36 @@ func store(p []byte, i int, v uint64) { binary.LittleEndian.PutUint64(p[i:i+8:i+
 func (d *Decoder) careful(dst, src []byte) error {
 	for {
 		d.refill(src)
-		e := d.lit[d.buf%(1<<litBits)]
-		if e&special != 0 && e&further != 0 {
-			e = d.lit[place(e, d.buf>>litBits)%litSize]
+		e := d.lit[d.buf&(1<<d.litBits-1)%litSize]
+		if e&(literals|special) == special && e&further != 0 {
+			e = d.lit[place(e, d.buf>>d.litBits)%litSize]
 		}
-		length := int(e>>lengthAt&lengthMask) + extra(e, d.buf)
+		length := int(e>>lengthAt&lengthMask) + extra(e, d.buf, lengthBits)
 		n := uint(e & dropMask)
-		if e&literal != 0 && e>>pairAt&1 != 0 {
-			n = uint(e >> wordAt & wordMask) // one at a time
+		if e&literals != 0 {
+			n = uint(d.lens[e>>byteAt&255]) // one at a time
 		}
 		if n > d.have {
 			return ErrTruncated
 		}
 		d.drop(n)
-		if e&special != 0 {
+		if e&(literals|special) == special {
 			if e&blockEnds == 0 {
 				return ErrDamaged
 			}
 			return nil
 		}
-		if e&literal != 0 || e>>afterAt&1 != 0 {
+		if e&literals != 0 || e>>afterAt&1 != 0 {
 			if d.out == len(dst) {
 				return ErrLong
 			}
-			dst[d.out] = byte(e >> byteAt)
-			if e&literal != 0 {
-				dst[d.out] = byte(e >> literalAt)
+			dst[d.out] = byte(e >> beforeAt)
+			if e&literals != 0 {
+				dst[d.out] = byte(e >> byteAt)
 			}
 			d.out++
 		}
-		if e&literal != 0 {
+		if e&literals != 0 {
 			continue
 		}
 		d.refill(src)
@@ -205,7 +231,7 @@ func (d *Decoder) careful(dst, src []byte) error {
 		if e&special != 0 && e&further != 0 {
 			e = d.dist[place(e, d.buf>>distBits)%distSize]
 		}
-		back := int(e>>distAt) + extra(e, d.buf)
+		back := int(e>>distAt) + extra(e, d.buf, distBitsAt)
 		if uint(e&dropMask) > d.have {
 			return ErrTruncated
 		}

@@ -10,35 +10,38 @@ import "math/bits"
 // An entry, from the lowest bit:
 //
 //	all        0-5  bits to drop, those of the words and the extra bits after them
-//	literals   6 set, 16-23 the byte; 8 set for two of them, 24-31 the second one,
-//	           10-13 bits of the first word
-//	special    7 set; 8 set for the end of the block; 9 set for a second table: 10-22 its index,
+//	literals   6-7  how many, 1 or 2; 8-15 and 16-23 the bytes
+//	others     6-7  0
+//	special    8 set; 9 set for the end of the block; 30 set for a second table: 10-22 its index,
 //	           23-29 the mask of its index bits; neither if no word begins with these bits
-//	lengths    6, 7 clear, 10-13 bits of the words alone, 14-22 the shortest length;
-//	           23 set if a literal comes first, with 24-31 the byte
-//	distances  6, 7 clear, 10-13 bits of the word alone, 16-30 the shortest distance
+//	lengths    8 clear, 10 set if a literal comes first, with 20-27 the byte; 11-19 the shortest
+//	           length; 28-31 bits of the words alone
+//	distances  8 clear, 9-12 bits of the word alone, 16-30 the shortest distance
+//
+// Shifts use the six lowest bits of an entry as they are, and masks the eight lowest.
 const (
 	dropMask  = 63
-	literal   = 1 << 6
-	special   = 1 << 7
-	blockEnds = 1 << 8
-	pairAt    = 8
-	further   = 1 << 9
+	literal   = 1 << literalsAt
+	literals  = 3 << literalsAt // any number of them
+	special   = 1 << 8
+	blockEnds = 1 << 9
+	further   = 1 << 30
 
-	wordAt     = 10
-	wordMask   = 15
-	lengthAt   = 14
+	literalsAt = 6
+	byteAt     = 8 // the first of the literals
+
+	afterAt    = 10 // lengths
+	lengthAt   = 11
 	lengthMask = 1<<9 - 1
-	afterAt    = 23
-	byteAt     = 24
-	literalAt  = 16
-	secondAt   = 24
+	beforeAt   = 20
+	lengthBits = 28
+	distBitsAt = 9 // distances
+	wordMask   = 15
 	distAt     = 16
-
-	tableAt   = 10
-	tableMask = 1<<13 - 1
-	indexAt   = 23
-	indexMask = 1<<7 - 1
+	tableAt    = 10 // special
+	tableMask  = 1<<13 - 1
+	indexAt    = 23
+	indexMask  = 1<<7 - 1
 
 	endOfBlock = 256
 	longest    = 15 // bits of a word
@@ -49,10 +52,13 @@ const (
 // 286/4 further tables of 8, and the 30 of distances 30/8 of 128. The sizes are powers of two, so
 // that an index needs no check.
 //
-// Scenes decode at 590 MB/s with litBits 10, 640 with 11, 690 with 12 and 660 with 13: more bits,
-// more words joined, until the table crowds the cache.
+// More bits let more words be joined: scenes decode 1.2 times as fast with manyBits as with
+// fewBits. But masks and class maps decode up to 1.4 times as fast with fewBits, since few words
+// describe many bytes, and making the table takes much of the time.
 const (
-	litBits  = 12
+	manyBits = 12
+	fewBits  = 10
+	fewWords = 96 // most words of a code whose table has fewBits
 	litSize  = 8192
 	distBits = 8
 	distSize = 1024
@@ -68,7 +74,7 @@ var (
 // makeLitSymbols gives the entries of literals and lengths, less the bits of their words.
 func makeLitSymbols() (e [288]uint32) {
 	for s := range 256 {
-		e[s] = uint32(s)<<literalAt | literal
+		e[s] = uint32(s)<<byteAt | literal
 	}
 	e[endOfBlock] = special | blockEnds
 	length := uint32(3)
@@ -114,11 +120,22 @@ func makeFixedLens() (lens [288 + 32]uint8) {
 	return lens
 }
 
+// order has the symbols of a code by the length of their words, then by number: the order of the
+// words.
+type order struct {
+	symbols [288]uint16
+	words   [288]uint16 // those that fit in the table's bits
+	count   [longest + 1]int
+}
+
 // build makes the table of the code whose words have the lengths lens, with primary bits and the
-// entries of symbols. It refuses lengths that no code has: too many words, or too few, except a
-// single one of one bit or none at all.
-func build(table []uint32, primary uint, lens []uint8, symbols []uint32) bool {
-	var count, next [longest + 1]int
+// entries of symbols. wordAt is where entries that are no literals have the bits of their words. It
+// refuses lengths that no code has: too many words, or too few, except a single one of one bit or
+// none at all. It leaves the order of the symbols in o.
+func build(table []uint32, primary uint, lens []uint8, symbols []uint32, wordAt uint, o *order) bool {
+	var next [longest + 1]int
+	o.count = [longest + 1]int{}
+	count := &o.count
 	for _, l := range lens {
 		count[l&longest]++
 	}
@@ -139,7 +156,7 @@ func build(table []uint32, primary uint, lens []uint8, symbols []uint32) bool {
 			table[i] = special | 1
 		}
 	}
-	var sorted [288]uint16 // symbols by length, then by number: the order of their words
+	sorted := &o.symbols
 	for s, l := range lens {
 		if l != 0 {
 			sorted[next[l&longest]] = uint16(s)
@@ -150,8 +167,9 @@ func build(table []uint32, primary uint, lens []uint8, symbols []uint32) bool {
 	// The table is made for words of one bit, then doubled for each bit more.
 	word, at := uint32(0), 0
 	for l := uint(1); l <= primary; l++ {
-		for _, s := range sorted[at : at+count[l]] {
-			table[word] = entry(symbols[s], l)
+		for i, s := range sorted[at : at+count[l]] {
+			o.words[at+i] = uint16(word)
+			table[word] = entry(symbols[s], l, wordAt)
 			word = nextWord(word, l)
 		}
 		at += count[l]
@@ -173,7 +191,7 @@ func build(table []uint32, primary uint, lens []uint8, symbols []uint32) bool {
 				size = 1 << k
 				table[low] = special | further | uint32(start)<<tableAt | uint32(size-1)<<indexAt
 			}
-			e := entry(symbols[sorted[at]], l)
+			e := entry(symbols[sorted[at]], l, wordAt)
 			for i := int(word >> primary); i < size; i += 1 << (l - primary) {
 				table[start+i] = e
 			}
@@ -185,8 +203,8 @@ func build(table []uint32, primary uint, lens []uint8, symbols []uint32) bool {
 }
 
 // entry gives the entry of a symbol whose word has l bits.
-func entry(symbol uint32, l uint) uint32 {
-	if symbol&(literal|special) == 0 {
+func entry(symbol uint32, l, wordAt uint) uint32 {
+	if symbol&(literals|special) == 0 {
 		symbol += uint32(l) << wordAt
 	}
 	return symbol + uint32(l)
@@ -202,22 +220,57 @@ func nextWord(word uint32, l uint) uint32 {
 	return word&(top-1) | top
 }
 
+// joint is what entries of two words have in common, but for the literal that comes first.
+type joint struct {
+	at    uint32 // index, less the word of the first literal
+	entry uint32 // less the byte
+}
+
 // join merges the entry of a literal with that of the next literal or length if both words fit in
-// the bits of the table. It runs from the end, since it reads lower entries, which must still be
-// single.
-func join(table *[litSize]uint32) {
-	for i := uint32(1<<litBits - 1); i > 0; i-- {
-		e := table[i]
-		if e&literal == 0 {
+// the bits of the table. Literals whose words are of one length have the same entries behind them.
+func (d *Decoder) join() {
+	shortest := 1
+	for shortest <= longest && d.order.count[shortest] == 0 {
+		shortest++
+	}
+	bits := int(d.litBits)
+	if shortest >= bits {
+		return
+	}
+	single := d.single[:1<<(bits-shortest)] // those that can follow a literal
+	copy(single, d.lit[:])
+	first := 0
+	for l := uint32(shortest); l <= uint32(bits-shortest); l++ {
+		symbols, words := d.order.symbols[first:][:d.order.count[l]], d.order.words[first:]
+		first += len(symbols)
+		if len(symbols) == 0 || symbols[0] >= 256 {
 			continue
 		}
-		l := e & dropMask
-		f := table[i>>l]
-		switch {
-		case f&literal != 0 && l+f&dropMask <= litBits:
-			table[i] = e + f&dropMask + l<<wordAt | 1<<pairAt | f>>literalAt<<secondAt
-		case f&(literal|special) == 0 && l+f>>wordAt&wordMask <= litBits:
-			table[i] = f + l + l<<wordAt | 1<<afterAt | e>>literalAt<<byteAt
+		literalNext, lengthNext := 0, len(d.joints)
+		for k, f := range single[:1<<(uint32(bits)-l)] {
+			at := uint32(k) << l
+			switch {
+			case f&literals != 0:
+				if l+f&dropMask <= uint32(bits) {
+					d.joints[literalNext] = joint{at, f + l + 1<<literalsAt + f>>byteAt<<(byteAt+8) - f>>byteAt<<byteAt}
+					literalNext++
+				}
+			case f&special == 0 && l+f>>lengthBits <= uint32(bits):
+				lengthNext--
+				d.joints[lengthNext] = joint{at, f + l + l<<lengthBits | 1<<afterAt}
+			}
+		}
+		for i, s := range symbols {
+			if s >= 256 {
+				break
+			}
+			word := uint32(words[i])
+			for _, j := range d.joints[:literalNext] {
+				d.lit[(word+j.at)%litSize] = j.entry + uint32(s)<<byteAt
+			}
+			for _, j := range d.joints[lengthNext:] {
+				d.lit[(word+j.at)%litSize] = j.entry + uint32(s)<<beforeAt
+			}
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"leat/bench/apply"
 	"leat/bench/cache"
+	"leat/bench/codec"
 	"leat/bench/gdal"
 	"leat/bench/namespace"
 	"leat/bench/runner"
@@ -18,5 +19,5 @@ import (
 
 func main() {
 	os.Exit(runner.Main(apply.Part, cache.Part, shm.Part, namespace.Part, stage.Part, workers.Part, gdal.Part,
-		zonal.Part))
+		zonal.Part, codec.Part))
 }

@@ -1,0 +1,196 @@
+package codec
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+
+	"leat/bench/scene"
+	"leat/block"
+	"leat/internal/deflate"
+	"leat/ndarray"
+	"leat/raster/geotiff"
+)
+
+// image is one band, whose tiles are encoded.
+type image struct {
+	kind, name string
+	side       int
+	element    int // bytes of a pixel
+	predictor  int
+	pixels     []byte // little-endian
+}
+
+// tiles returns the tiles of side x side pixels, after the predictor.
+func (im *image) tiles(side int) (tiles [][]byte) {
+	stride, width := im.side*im.element, side*im.element
+	for y := 0; y+side <= im.side; y += side {
+		for x := 0; x+side <= im.side; x += side {
+			tile := make([]byte, 0, side*width)
+			for row := range side {
+				tile = append(tile, im.pixels[(y+row)*stride+x*im.element:][:width]...)
+				predict(im.predictor, tile[row*width:], im.element)
+			}
+			tiles = append(tiles, tile)
+		}
+	}
+	return tiles
+}
+
+// predict applies a predictor of TIFF to a row.
+func predict(predictor int, row []byte, element int) {
+	switch predictor {
+	case 2:
+		for i := len(row) - 2; i >= 2; i -= 2 {
+			difference := binary.LittleEndian.Uint16(row[i:]) - binary.LittleEndian.Uint16(row[i-2:])
+			binary.LittleEndian.PutUint16(row[i:], difference)
+		}
+	case 3:
+		from, n := append([]byte(nil), row...), len(row)/element
+		for i, b := range from {
+			row[(element-1-i%element)*n+i/element] = b
+		}
+		for i := len(row) - 1; i > 0; i-- {
+			row[i] -= row[i-1]
+		}
+	}
+}
+
+// encode returns the streams of leat's encoder.
+func (im *image) encode(tiles [][]byte) (streams []stream) {
+	for _, t := range tiles {
+		side := int(math.Sqrt(float64(len(t) / im.element)))
+		e := deflate.NewEncoder(deflate.Options{Element: im.element, Row: side * im.element, Predictor: im.predictor})
+		streams = append(streams, stream{e.AppendZlib(nil, t), t})
+	}
+	return streams
+}
+
+// makeImages returns images of the demo's scene, made ones and, where there are any, of real
+// scenes.
+func makeImages(ctx context.Context, leat *scene.Leat, quick bool) ([]*image, error) {
+	side := 1024
+	if quick {
+		side = 512
+	}
+	red, nir, err := leat.Bands(ctx, 5490)
+	if quick {
+		red, nir, err = leat.Bands(ctx, side)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a, err1 := readBand(ctx, red, side)
+	b, err2 := readBand(ctx, nir, side)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	ndvi := ratio(a, b)
+	images := []*image{uint16s("uint16, demo, predictor 2", a, side, 2), uint16s("uint16, demo, predictor 1", a, side, 1),
+		floats("ndvi", "NDVI, demo, predictor 3", ndvi, side), floats("ndvi", "NDVI, demo, predictor 1", ndvi, side),
+		floats("elevation", "elevation, float32, made, predictor 3", elevation(side), side),
+		classMap(ndvi, side), mask(ndvi, side)}
+	images[3].predictor = 1
+	if scenes == "" || quick {
+		return images, nil
+	}
+	l8 := func(band string) []uint16 {
+		v, err := readBand(ctx, filepath.Join(scenes, "l8_"+band+".tif"), 512)
+		err1 = errors.Join(err1, err)
+		return v
+	}
+	b4, b5, b8, qa := l8("B4"), l8("B5"), l8("B8"), l8("BQA")
+	if err1 != nil {
+		return nil, err1
+	}
+	return append(images, uint16s("uint16, Landsat 8 band 4, predictor 2", b4, 512, 2),
+		uint16s("uint16, Landsat 8 band 8, predictor 2", b8, 512, 2),
+		floats("ndvi", "NDVI, Landsat 8, predictor 3", ratio(b4, b5), 512),
+		&image{kind: "classes", name: "quality, Landsat 8, predictor 2", side: 512, element: 2, predictor: 2,
+			pixels: uint16s("", qa, 512, 2).pixels}), nil
+}
+
+// readBand reads side x side pixels of uint16 from the upper left.
+func readBand(ctx context.Context, path string, side int) (v []uint16, err error) {
+	f, err := geotiff.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	a := ndarray.New(ndarray.Uint16, 1, side, side)
+	if err := f.Read(ctx, []int{1}, block.Window{Width: side, Height: side}, a); err != nil {
+		return nil, err
+	}
+	return ndarray.Cast[uint16](a.Raw()), nil
+}
+
+func uint16s(name string, v []uint16, side, predictor int) *image {
+	im := &image{kind: "uint16", name: name, side: side, element: 2, predictor: predictor}
+	for _, x := range v {
+		im.pixels = binary.LittleEndian.AppendUint16(im.pixels, x)
+	}
+	return im
+}
+
+func floats(kind, name string, v []float32, side int) *image {
+	im := &image{kind: kind, name: name, side: side, element: 4, predictor: 3}
+	for _, x := range v {
+		im.pixels = binary.LittleEndian.AppendUint32(im.pixels, math.Float32bits(x))
+	}
+	return im
+}
+
+func ratio(red, nir []uint16) []float32 {
+	v := make([]float32, len(red))
+	for i := range v {
+		a, b := float32(red[i]), float32(nir[i])
+		if a+b > 0 {
+			v[i] = (b - a) / (a + b)
+		}
+	}
+	return v
+}
+
+// elevation is a smooth surface with noise of a centimetre.
+func elevation(side int) []float32 {
+	r := rand.New(rand.NewPCG(7, 9))
+	v := make([]float32, side*side)
+	for i := range v {
+		x, y := float64(i%side), float64(i/side)
+		v[i] = float32(800 + 300*math.Sin(x/211)*math.Cos(y/167) + 20*math.Sin(x/23+y/31) +
+			3*math.Sin(x/5)*math.Sin(y/7) + r.NormFloat64()*0.01)
+	}
+	return v
+}
+
+// classMap has areas of classes: the means of NDVI over 9 x 9 pixels, in steps.
+func classMap(ndvi []float32, side int) *image {
+	im := &image{kind: "classes", name: "classes, uint8, predictor 1", side: side, element: 1, predictor: 1}
+	for i := range ndvi {
+		x, y := i%side, i/side
+		sum, n := 0.0, 0.0
+		for v := max(0, y-4); v <= min(side-1, y+4); v++ {
+			for u := max(0, x-4); u <= min(side-1, x+4); u++ {
+				sum, n = sum+float64(ndvi[v*side+u]), n+1
+			}
+		}
+		im.pixels = append(im.pixels, byte(min(9, max(0, 10*sum/n))))
+	}
+	return im
+}
+
+// mask has 255 where NDVI is above 0.4, else 0.
+func mask(ndvi []float32, side int) *image {
+	im := &image{kind: "mask", name: "mask, uint8, predictor 1", side: side, element: 1, predictor: 1}
+	for _, v := range ndvi {
+		b := byte(0)
+		if v > 0.4 {
+			b = 255
+		}
+		im.pixels = append(im.pixels, b)
+	}
+	return im
+}

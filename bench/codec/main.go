@@ -1,0 +1,214 @@
+// Package codec measures the decoder of deflate tiles against libdeflate and ISA-L.
+package codec
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"leat/bench/measured"
+	"leat/bench/runner"
+	"leat/bench/scene"
+	"leat/internal/inflate"
+)
+
+// Part measures the decoder.
+var Part = &runner.Part{Name: "codec", Summary: "decoding of deflate tiles, and libdeflate", Runs: 9,
+	Sections: []string{"uint16", "ndvi", "elevation", "classes", "mask"},
+	Flags: func(fs *flag.FlagSet) {
+		fs.StringVar(&scenes, "scenes", "", "`directory` of Landsat 8 scenes, l8_B4.tif and so on")
+	}, Run: run}
+
+var scenes string
+
+// stream is a zlib stream and the tile that it holds.
+type stream struct{ packed, raw []byte }
+
+// encoders are those that write streams for libdeflate's peer, after the package's own.
+var encoders = []string{"leat", "libdeflate", "zlib"}
+
+func run(ctx context.Context, o *runner.Options) (err error) {
+	dir, err := os.MkdirTemp(o.Dir, "leat-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	leat, err := scene.Find(ctx, o.Leat, o.Data, dir, o.Say)
+	if err != nil {
+		return err
+	}
+	peer, err := startPeer(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, peer.stop()) }()
+	sides := []int{256, 512}
+	if o.Quick {
+		sides = sides[:1]
+	}
+	head := []string{"data", "tile", "encoder", "size", "leat MB/s", "libdeflate MB/s", "leat / libdeflate"}
+	if peer.isal {
+		head = append(head, "ISA-L MB/s")
+	}
+	rows := [][]string{head}
+	images, err := makeImages(ctx, leat, o.Quick)
+	if err != nil {
+		return err
+	}
+	for _, im := range images {
+		if !o.Only.MatchString(im.kind) {
+			continue
+		}
+		for _, side := range sides {
+			tiles := im.tiles(side)
+			for _, encoder := range encoders {
+				o.Say("%s, tiles of %d by %s", im.name, side, encoder)
+				row, err := compare(peer, dir, im, tiles, encoder, o)
+				if err != nil {
+					return fmt.Errorf("%s, tiles of %d by %s: %w", im.name, side, encoder, err)
+				}
+				rows = append(rows, append([]string{im.name, fmt.Sprint(side), encoder}, row...))
+			}
+		}
+	}
+	fmt.Fprintf(o.Out, "# Decoding deflate\n\n")
+	if o.Quick {
+		fmt.Fprint(o.Out, runner.QuickNote)
+	}
+	fmt.Fprintf(o.Out, "Pixels in MB/s (10^6 bytes) of one core's processor time, checksum included; streams by leat, level 1, "+
+		"and by libdeflate and zlib, level 6. All decoders give the same bytes. Medians of %d runs in turn, in brackets the "+
+		"lowest and the highest.\n\n%s\n\n", o.Runs, measured.Machine(o.Command, scene.Version(ctx)))
+	measured.Table(o.Out, rows)
+	return nil
+}
+
+// compare measures one kind of stream, and returns the end of its row.
+func compare(peer *peer, dir string, im *image, tiles [][]byte, encoder string, o *runner.Options) ([]string, error) {
+	file := filepath.Join(dir, "tiles")
+	streams := im.encode(tiles)
+	if err := writeStreams(file, streams); err != nil {
+		return nil, err
+	}
+	if encoder != encoders[0] {
+		if _, err := peer.ask("pack %s %s", encoder, file); err != nil {
+			return nil, err
+		}
+		var err error
+		if streams, err = readStreams(file); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := peer.ask("load %s", file); err != nil {
+		return nil, err
+	}
+	var d inflate.Decoder
+	total, packed := 0, 0
+	out := make([]byte, len(tiles[0]))
+	for _, s := range streams {
+		total, packed = total+len(s.raw), packed+len(s.packed)
+		if n, err := d.Zlib(out[:len(s.raw)], s.packed); err != nil || !bytes.Equal(out[:n], s.raw) {
+			return nil, fmt.Errorf("decoding: %d bytes, other than those encoded: %w", n, err)
+		}
+	}
+	passes := max(1, 30_000_000/total)
+	if o.Quick {
+		passes = 1
+	}
+	names := []string{"leat", "libdeflate"}
+	if peer.isal {
+		names = append(names, "isal")
+	}
+	rates, ratios := make([][]float64, len(names)), []float64(nil)
+	for round := range o.Runs + 1 { // the first warms up
+		for i, name := range names {
+			var taken time.Duration
+			var err error
+			if name == "leat" {
+				taken, err = threadTime(func() error {
+					for range passes {
+						for _, s := range streams {
+							if _, err := d.Zlib(out[:len(s.raw)], s.packed); err != nil {
+								return err
+							}
+						}
+					}
+					return nil
+				})
+			} else {
+				taken, err = peer.time(name, passes)
+			}
+			if err != nil {
+				return nil, err
+			}
+			if round > 0 {
+				rates[i] = append(rates[i], float64(total)*float64(passes)/1e6/max(taken, time.Nanosecond).Seconds())
+			}
+		}
+		if round > 0 {
+			ratios = append(ratios, rates[0][round-1]/rates[1][round-1])
+		}
+	}
+	row := []string{fmt.Sprintf("%.1f %%", 100*float64(packed)/float64(total)), spread(rates[0], "%.0f"), spread(rates[1],
+		"%.0f"), spread(ratios, "%.2f")}
+	for _, r := range rates[2:] {
+		row = append(row, spread(r, "%.0f"))
+	}
+	return row, nil
+}
+
+// spread is the median with the lowest and the highest.
+func spread(v []float64, format string) string {
+	s := slices.Sorted(slices.Values(v))
+	return fmt.Sprintf(format+" ("+format+"-"+format+")", (s[(len(s)-1)/2]+s[len(s)/2])/2, s[0], s[len(s)-1])
+}
+
+// threadTime returns the processor time that f takes on a thread of its own.
+func threadTime(f func() error) (time.Duration, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var a, b unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &a); err != nil {
+		return 0, err
+	}
+	if err := f(); err != nil {
+		return 0, err
+	}
+	err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &b)
+	return time.Duration(b.Nano() - a.Nano()), err
+}
+
+func writeStreams(file string, streams []stream) error {
+	var all []byte
+	for _, s := range streams {
+		all = binary.LittleEndian.AppendUint32(all, uint32(len(s.packed)))
+		all = binary.LittleEndian.AppendUint32(all, uint32(len(s.raw)))
+		all = append(append(all, s.packed...), s.raw...)
+	}
+	return os.WriteFile(file, all, 0o600)
+}
+
+func readStreams(file string) (streams []stream, err error) {
+	all, err := os.ReadFile(file)
+	for err == nil && len(all) > 0 {
+		if len(all) < 8 {
+			return nil, errors.New("the peer's file is short")
+		}
+		n, m := int(binary.LittleEndian.Uint32(all)), int(binary.LittleEndian.Uint32(all[4:]))
+		if all = all[8:]; len(all) < n+m {
+			return nil, errors.New("the peer's file is short")
+		}
+		streams = append(streams, stream{all[:n], all[n : n+m]})
+		all = all[n+m:]
+	}
+	return streams, err
+}
