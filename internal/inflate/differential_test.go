@@ -24,8 +24,8 @@ func standard(src []byte, most int) (out []byte, err error) {
 	return out, err
 }
 
-// agree decodes src into space bytes, by the loop in assembly and by the one in Go, and compares with
-// the standard library.
+// agree decodes src into space bytes, by the loop in assembly and by the one in Go, and compares
+// with the standard library.
 func agree(t testing.TB, d *Decoder, src []byte, space int) {
 	t.Helper()
 	want, wantErr := standard(src, space)
