@@ -29,12 +29,12 @@ func standard(src []byte, most int) (out []byte, err error) {
 func agree(t testing.TB, d *Decoder, src []byte, space int) {
 	t.Helper()
 	want, wantErr := standard(src, space)
-	n, err, got := agreeWith(t, d, src, space, want, wantErr)
+	n, got, err := agreeWith(t, d, src, space, want, wantErr)
 	if !hasAVX2 {
 		return
 	}
 	d.portable = true
-	n2, err2, got2 := agreeWith(t, d, src, space, want, wantErr)
+	n2, got2, err2 := agreeWith(t, d, src, space, want, wantErr)
 	d.portable = false
 	if n != n2 || err != err2 || !bytes.Equal(got, got2) {
 		t.Fatalf("assembly: %d bytes, %v; Go: %d bytes, %v", n, err, n2, err2)
@@ -42,7 +42,7 @@ func agree(t testing.TB, d *Decoder, src []byte, space int) {
 }
 
 // agreeWith decodes with one loop.
-func agreeWith(t testing.TB, d *Decoder, src []byte, space int, want []byte, wantErr error) (int, error, []byte) {
+func agreeWith(t testing.TB, d *Decoder, src []byte, space int, want []byte, wantErr error) (int, []byte, error) {
 	t.Helper()
 	// What lies around the two slices must neither be needed nor touched.
 	inside := make([]byte, space+64)
@@ -72,7 +72,7 @@ func agreeWith(t testing.TB, d *Decoder, src []byte, space int, want []byte, wan
 	case err == nil:
 		t.Fatalf("%d bytes decoded, the standard library refuses them: %v", n, wantErr)
 	}
-	return n, err, dst[:n]
+	return n, dst[:n], err
 }
 
 // samples are data of many kinds.
