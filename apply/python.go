@@ -11,7 +11,6 @@ import (
 	"os"
 	osexec "os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"leat/apply/internal/jobspec"
@@ -107,8 +106,7 @@ func (j *Job) loadPython(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	slots, _ := j.describeConcurrency().Counts()
-	j.python, err = pyfunc.Load(ctx, spec, j.pythonOptions(slots))
+	j.python, err = pyfunc.Load(ctx, spec, j.pythonOptions())
 	var e *outcome.PythonError
 	switch {
 	case errors.As(err, &e) || errors.As(err, new(*pyfunc.EndedError)):
@@ -143,16 +141,9 @@ type loadError struct {
 func (e *loadError) Error() string { return e.text }
 func (e *loadError) Unwrap() error { return &outcome.FieldError{Field: "Python", Err: e.err} }
 
-func (j *Job) describeConcurrency() *jobspec.Concurrency {
-	c := jobspec.Concurrency(j.Concurrency)
-	return &c
-}
-
-// pythonOptions returns the options of a process that has this many slots. Half of the memory is
-// for outputs.
-func (j *Job) pythonOptions(slots int) pyfunc.Options {
-	budget := cmp.Or(j.Controls.MemoryBytes, DefaultMemoryBytes())
-	o := pyfunc.Options{MaxOutputBytes: max(256<<20, budget/2/int64(max(1, slots)))}
+// pythonOptions returns the options of the function in this process.
+func (j *Job) pythonOptions() pyfunc.Options {
+	var o pyfunc.Options
 	if j.Python != nil {
 		o.Output, o.Socket, o.Closes = j.Python.Output, j.Python.Socket, j.Python.Closes
 	}
@@ -165,7 +156,7 @@ func (j *Job) bindPython(params []byte) error {
 	if err != nil {
 		return fmt.Errorf("the description of the Python function can't be read: %w", err)
 	}
-	j.python = pyfunc.New(*v.(*pyfunc.Spec), j.pythonOptions(runtime.GOMAXPROCS(0)))
+	j.python = pyfunc.New(*v.(*pyfunc.Spec), j.pythonOptions())
 	return nil
 }
 

@@ -220,6 +220,8 @@ type programErrorEvent struct {
 	Kind  string          `json:"kind"`
 	Block *blockErrorDoc  `json:"block,omitempty"`
 	Items []errorTextsDoc `json:"errors"` // one for each thing that is wrong
+	// Holder is the process that uses the output, of errors of kindInUse.
+	Holder string `json:"holder,omitempty"`
 }
 
 // errorTextsDoc is one of several errors.
@@ -234,6 +236,7 @@ const (
 	kindResume      = "resume"      // what an earlier run left can't be continued
 	kindBlock       = "block"       // a block, or the function's setup or closing
 	kindNoSpace     = "no_space"    // a disk or a quota is full
+	kindInUse       = "in_use"      // another process uses an output
 	kindInterrupted = "interrupted" // by a signal, or the reader of events is gone
 	kindOther       = "failed"
 )
@@ -254,6 +257,7 @@ func newProgramErrorEvent(ctx context.Context, err error) *programErrorEvent {
 	var usage usageError
 	var job *outcome.JobError
 	var resume *outcome.ResumeError
+	var inUse *outcome.InUseError
 	block := new(outcome.BlockError)
 	interrupted := ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)))
 	switch {
@@ -265,6 +269,10 @@ func newProgramErrorEvent(ctx context.Context, err error) *programErrorEvent {
 		e.Kind = kindJob
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		e.Kind = kindNoSpace
+	case errors.As(err, &inUse):
+		e.Kind, e.Holder = kindInUse, inUse.Holder
+	case errors.Is(err, outcome.ErrInUse):
+		e.Kind = kindInUse
 	case errors.As(err, &block):
 		e.Kind = kindBlock
 	}

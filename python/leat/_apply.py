@@ -111,7 +111,8 @@ def demo(directory: _job.Path, size: int = 1024) -> dict[str, str]:
     done = subprocess.run([_binary.binary(), "demo", f"--size={int(size)}", "--", directory],
                           stdin=subprocess.DEVNULL, capture_output=True)
     if done.returncode != 0:
-        raise Error(f"demo {directory}: {done.stderr.decode(errors='replace').strip()}")
+        text = _run.in_python(done.stderr.decode(errors="replace").split("\nhint: see leat")[0])
+        raise Error(f"demo: {text.strip().removeprefix('leat: ')}")
     return {"red": os.path.join(directory, "B04.tif"), "nir": os.path.join(directory, "B08.tif")}
 
 
@@ -130,6 +131,8 @@ class _Apply:
         self.fields["output"] = self.outputs.paths
         if self.resume:
             self.fields["resume"] = True
+        if not self.fields["input"] and not self.fields.get("vector"):
+            raise JobError('inputs: there is none, want at least one, such as {"red": "B4.tif"}')
         if isinstance(function, str) or isinstance(function, Mapping):
             self._add_expressions(overlap)
         elif callable(function):
@@ -145,6 +148,11 @@ class _Apply:
                            "block it needs; leave it out")
         if self.params is not None:
             raise JobError("params: an expression has no parameters; write them into its text")
+        if not self.outputs.paths:
+            raise JobError('outputs: there is none, want at least one, such as {"out": "ndvi.tif"}')
+        if isinstance(self.function, str) and len(self.outputs.paths) > 1:
+            raise JobError("function: there are several outputs, want a dict with an expression "
+                           "for each: " + ", ".join(self.outputs.paths))
         if isinstance(self.function, str):
             self.fields["expression"] = [self.function]
             if len(self.outputs.paths) == 1:

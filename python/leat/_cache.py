@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import mmap
 import operator
 import os
@@ -10,7 +11,7 @@ import threading
 import time
 import zlib
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, TypeVar, Union, cast
 
 from . import _fork, _libc
 from . import _cache_file as files
@@ -105,6 +106,26 @@ class _ClosedTable:
         raise Closed(self.text)
 
 
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _uses_file(method: _Method) -> _Method:
+    """Return a method during which close() in another thread waits, or which raises Closed."""
+    @functools.wraps(method)
+    def using(self: Cache, *args: Any, **named: Any) -> Any:
+        users, thread = self._users, threading.get_ident()
+        users.append(thread)  # before it looks whether the cache is closed, as close() looks after
+        try:
+            return method(self, *args, **named)
+        except (OSError, TypeError, ValueError):
+            if self._closed:  # by a signal handler in this thread
+                raise Closed(f"{self!r}: it is closed") from None
+            raise
+        finally:
+            users.remove(thread)
+    return cast(_Method, using)
+
+
 class _Fill:
     """_Fill is a running fill of this process."""
 
@@ -158,7 +179,7 @@ class Cache:
                  "_durability", "_lock_fd", "_fd", "_shared", "_index", "_size", "_misses",
                  "_pages", "_mutex", "_fills", "_fills_mutex", "_uncounted", "_batch",
                  "_no_space_until", "_data_limit", "_warned", "_warnings", "_closed", "_broken",
-                 "__weakref__")
+                 "_users", "__weakref__")
 
     # Read at every get: the table of what is known, the file as words and as bytes, a view of it,
     # and its slots as words.
@@ -166,6 +187,8 @@ class Cache:
     _shared: Any
     _index: Optional[mmap.mmap]
     _broken: Optional[str]
+    _users: list[int]
+    """Threads that use the file."""
 
     def __init__(self, slots: int, path: Union[str, os.PathLike[str], None] = None, *,
                  dir: Union[str, os.PathLike[str], None] = None,
@@ -291,7 +314,7 @@ class Cache:
 
     def _open(self, fd: int, path: str, hidden: str, verify: str, durability: int) -> None:
         """Start on an open file that is held, and owns it."""
-        self._closed, self._broken = True, None
+        self._closed, self._broken, self._users = True, None, []
         self._path, self._hidden = path, hidden
         self._lock_fd, self._fd = fd, -1
         self._shared = self._index = None
@@ -433,16 +456,20 @@ class Cache:
 
     def __contains__(self, i: object) -> bool:
         """Report whether slot i has an entry that can be read."""
-        known = self._fast[0]
         try:
             number = operator.index(i)  # type: ignore[arg-type]
         except TypeError:
             return False
         if not 0 <= number < self._n:
             return False
-        if known[number] and self._verify != "always" and self._slot(number):
+        return self._has(number)
+
+    @_uses_file
+    def _has(self, i: int) -> bool:
+        self._check(i)
+        if self._fast[0][i] and self._verify != "always" and self._slot(i):
             return True
-        return self._whole(number)
+        return self._whole(i)
 
     def __len__(self) -> int:
         """Return the number of slots."""
@@ -554,6 +581,7 @@ class Cache:
             known[i] = state
         return True
 
+    @_uses_file
     def _get(self, i: int) -> Optional[bytes]:
         self._check(i)
         record = self._record(operator.index(i))
@@ -570,6 +598,7 @@ class Cache:
                 return None
         return data if self._verified(record, data, state) else None
 
+    @_uses_file
     def _get_view(self, i: int) -> Optional[memoryview]:
         self._check(i)
         record = self._record(operator.index(i))
@@ -636,6 +665,7 @@ class Cache:
         from . import _npy
         return self._put(i, _npy.encode(array)) == STORED
 
+    @_uses_file
     def _put(self, i: int, parts: list[memoryview]) -> int:
         """Store parts as one entry. Return STORED, or why not."""
         self._check(i)
@@ -837,6 +867,7 @@ class Cache:
             if data is not None:
                 return data
 
+    @_uses_file
     def _refusing(self) -> bool:
         """Report whether a put would be refused whatever its slot."""
         self._check(0)
@@ -859,7 +890,7 @@ class Cache:
         unlock = lock_of(UNLOCKED, at)
         try:
             pause = 50e-6
-            while not lock(self._lock_fd, at, EXCLUSIVE):
+            while not self._lock_slot(at):
                 time.sleep(pause)
                 pause = min(2 * pause, 10e-3)
                 data = self.get(i)
@@ -872,13 +903,23 @@ class Cache:
                 data = fill.data = self._put_filled(i, _call(function))
             return data
         finally:
-            if self._lock_fd >= 0:
-                fcntl.fcntl(self._lock_fd, SETLK, unlock)
+            self._unlock_slot(unlock)
             with self._fills_mutex:
                 self._fills.pop(i, None)
 
+    @_uses_file
+    def _lock_slot(self, at: int) -> bool:
+        self._check(0)
+        return lock(self._lock_fd, at, EXCLUSIVE)
+
+    @_uses_file
+    def _unlock_slot(self, unlock: bytes) -> None:
+        if self._lock_fd >= 0:
+            fcntl.fcntl(self._lock_fd, SETLK, unlock)
+
     # The whole cache.
 
+    @_uses_file
     def freeze(self) -> None:
         """Refuse all further entries, for all processes and for good; wait for running puts.
 
@@ -892,6 +933,7 @@ class Cache:
         if self._read_only:
             return
         with self._mutex:
+            self._check(0)  # it may have been closed meanwhile
             try:
                 self._acquire(even_frozen=True)
                 self._shared[TAIL] |= FROZEN
@@ -899,6 +941,7 @@ class Cache:
             finally:
                 fcntl.fcntl(self._lock_fd, SETLK, UNLOCK_WRITE)
 
+    @_uses_file
     def preserve(self, path: Union[str, os.PathLike[str]], overwrite: bool = False) -> int:
         """Make the cache final and give its file a name, from which load() opens it.
 
@@ -916,6 +959,7 @@ class Cache:
         from . import _cache_preserve
         return _cache_preserve.preserve(self, os.fspath(path), overwrite)
 
+    @_uses_file
     def stats(self) -> CacheStats:
         """Return what the cache has and what all processes counted."""
         self._check(0)
@@ -935,13 +979,24 @@ class Cache:
                           count[BAD], count[REPAIRED], count[FAULTS], dead)
 
     def close(self) -> None:
-        """Close the cache in this process. Views stay valid; other calls raise leat.Closed."""
+        """Close the cache in this process. Views stay valid; other calls raise leat.Closed.
+
+        It waits for calls of other threads that read or write the file, but not for functions
+        that fill slots.
+        """
         if self._closed:
             return
         with self._mutex:
             if self._closed:
                 return
             self._closed = True
+        pause, thread = 20e-6, threading.get_ident()
+        while any(user != thread for user in list(self._users)):
+            time.sleep(pause)
+            pause = min(2 * pause, 1e-3)
+        with self._mutex:
+            if self._lock_fd < 0:  # a child was forked meanwhile
+                return
             try:
                 if not self._broken:
                     self._finish()
@@ -1003,6 +1058,7 @@ class Cache:
         return self._header.max_bytes
 
     @property
+    @_uses_file
     def frozen(self) -> bool:
         """Whether the cache takes no more entries."""
         self._check(0)
@@ -1014,6 +1070,7 @@ class Cache:
         return self._closed
 
     @property
+    @_uses_file
     def handle(self) -> str:
         """A text with which attach() opens the cache, as Go does, while this process has it."""
         self._check(0)
@@ -1039,9 +1096,12 @@ class Cache:
             self._mutex.release()
             return
         # Threads that may have the old ones are not in the child.
-        self._mutex, self._fills_mutex = threading.Lock(), threading.Lock()
+        self._mutex, self._fills_mutex, self._users = threading.Lock(), threading.Lock(), []
         if not self._closed:
             self._reopen()
+        elif self._lock_fd >= 0:  # another thread of the parent was about to close it
+            self._broken = "closed"  # the locks are the parent's
+            self._release()
 
     def _reopen(self) -> None:
         """Replace the inherited description, and with it the parent's locks, in a child."""

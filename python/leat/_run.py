@@ -13,7 +13,7 @@ import time
 from typing import Any, Callable, Optional, Sequence
 
 from . import _binary
-from .errors import BlockError, Error, JobError, NoSpace
+from .errors import BlockError, Claimed, Error, JobError, NoSpace
 
 _GRACE = 60.0
 """Seconds in which a run that is interrupted ends by itself."""
@@ -146,6 +146,8 @@ def failure(event: dict[str, Any]) -> Error:
     if kept and kept["done_blocks"] > 0:
         text += (f"\n{kept['done_blocks']} of {kept['blocks']} blocks are kept: resume=True "
                  "computes the rest")
+    if kind == "in_use":
+        return Claimed(text, holder=event.get("holder"))
     return NoSpace(text) if kind == "no_space" else JobError(text)
 
 
@@ -154,8 +156,15 @@ def _text(error: dict[str, Any]) -> str:
     return in_python(f"{error['error']}\nhint: {hint}" if hint else str(error["error"]))
 
 
+_SHORT = {"-e": "function", "-i": "inputs", "-j": "jobs", "-o": "outputs"}
+
+
 def in_python(text: str) -> str:
     """Return a text of the command with its options as arguments: --no-mask as no_mask."""
+    text = re.sub(r"(?<![\w-])(-[io]) ([A-Za-z_]\w*)=([\w.]+)",
+                  lambda found: f'{_SHORT[found[1]]}={{"{found[2]}": "{found[3]}"}}', text)
+    text = re.sub(r"(?<![\w-])-[eijo](?![\w-])", lambda found: _SHORT[found[0]], text)
+    text = re.sub(r"(?<![\w-])--python(?![\w-])", "function", text)
     return re.sub(r"(?<![\w-])--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)",
                   lambda found: found[1].replace("-", "_"), text)
 

@@ -48,7 +48,7 @@ class Damaged(Error):
 
 
 class Claimed(Error):
-    """Claimed is raised when another process holds what was asked for."""
+    """Claimed is raised when another process holds what was asked for, such as an output."""
 
     holder: Optional[str] = None
     """The process that holds it, as far as it is known."""

@@ -150,9 +150,31 @@ class Errors(SceneCase):
         self.refused(TypeError, "bbox: got object", bbox=object())
         self.refused(TypeError, "want a path or a URL", "a", dict(a=3), self.path("x.tif"))
 
+    def test_mistakes_name_arguments(self) -> None:
+        out = self.path("x.tif")
+        for want, call in {
+            'outputs: there is none, want at least one, such as {"out": "ndvi.tif"}':
+                lambda: leat.apply("red", self.scene),
+            'inputs: there is none, want at least one, such as {"red": "B4.tif"}':
+                lambda: leat.apply("1", {}, out),
+            "function: there are several outputs, want a dict with an expression for each: a, b":
+                lambda: leat.apply("red", self.scene, dict(a=out, b=self.path("y.tif"))),
+            "hint: use another name or directory (outputs)":
+                lambda: leat.apply("red", self.scene, "/nonexistent/x.tif"),
+            "jobs and readers: use 1 or more":
+                lambda: leat.apply("red", self.scene, out, jobs=-1),
+            "demo: size -1": lambda: leat.demo(self.dir, size=-1),
+        }.items():
+            with self.subTest(want), self.assertRaises(leat.Error) as caught:
+                call()
+            self.assertIn(want, str(caught.exception))
+        self.assertEqual(_run.in_python("give -o NAME=FILE.tif or -i red=a.tif; see -e, --no-mask"),
+                         'give outputs={"NAME": "FILE.tif"} or inputs={"red": "a.tif"}; see '
+                         "function, no_mask")
+
     def test_hints_have_the_words_of_python(self) -> None:
         self.assertEqual(_run.in_python("see --no-mask and --co: a--b -o x"),
-                         "see no_mask and co: a--b -o x")
+                         "see no_mask and co: a--b outputs x")
 
     def test_block_error(self) -> None:
         e = self.refused(leat.BlockError, "no nodata value", "log(0.0 - red)",

@@ -331,6 +331,30 @@ class Failures(SceneCase):
         self.assertIsNotNone(e.block)
         self.assertIn("SIGSEGV", str(self.failed(crashes, workers=1)))
 
+    def test_outputs_count_as_memory(self) -> None:
+        def many(b: Any) -> None:
+            b.new("out", "f8", 900)[...] = 0
+        out = self.path("x.tif")
+        declared = dict(path=out, dtype="float64", count=900)
+        with self.assertRaisesRegex(leat.JobError, "more than the memory allowed.*\nhint: .*memory"):
+            leat.apply(many, self.scene, dict(out=declared), workers=0, memory="64M")
+        for workers in (0, "threads"):
+            with self.assertRaisesRegex(leat.BlockError, "the outputs of a block take .* MiB"):
+                leat.apply(many, self.scene, out, workers=workers, memory="64M")
+        self.assertFalse(os.path.exists(out))
+
+    def test_claimed_output(self) -> None:
+        holders: list[Any] = []
+
+        def again(b: Any) -> None:
+            try:
+                leat.apply("red", self.scene, self.path("x.tif"))
+            except leat.Claimed as e:
+                holders.append(e.holder)
+            b.out = b.red
+        leat.apply(again, self.scene, self.path("x.tif"), workers=0)
+        self.assertEqual([str(h).split()[0] for h in holders], ["process"])
+
     def test_memory_after_failures(self) -> None:
         def descriptors() -> int:
             return len(os.listdir("/proc/self/fd"))

@@ -39,6 +39,10 @@ func (b *Block) Overlap() int {
 	return b.state.shared.blocks.Overlap
 }
 
+// OutputBytes returns how much memory the block's outputs may take if a function in another process
+// makes them.
+func (b *Block) OutputBytes() int64 { return b.state.shared.outputBytes }
+
 // Rows returns the height of the arrays, margin included.
 func (b *Block) Rows() int { return b.Window.Height + 2*b.Overlap() }
 

@@ -20,6 +20,7 @@ import (
 type computing struct {
 	grid        raster.Grid
 	blocks      block.Plan
+	outputBytes int64 // limit of the outputs of one block (Block.OutputBytes)
 	files       []*resolve.File
 	writers     []*output.Writer // of the outputs
 	function    Function
@@ -30,10 +31,10 @@ type computing struct {
 	abort       func(cause error) // ends the run
 }
 
-func newComputing(job *resolve.Job, blocks block.Plan, in *resolve.Inputs, writers []*output.Writer, f Function,
-	timings *timing.Recorder, abort func(error)) *computing {
-	c := &computing{grid: job.Grid, blocks: blocks, files: in.Files, writers: writers, function: f, timings: timings,
-		abort: abort}
+func newComputing(job *resolve.Job, blocks block.Plan, outputBytes int64, in *resolve.Inputs, writers []*output.Writer,
+	f Function, timings *timing.Recorder, abort func(error)) *computing {
+	c := &computing{grid: job.Grid, blocks: blocks, outputBytes: outputBytes, files: in.Files, writers: writers,
+		function: f, timings: timings, abort: abort}
 	if job.Programs != nil {
 		c.expressions = &expressions{programs: job.Programs, collisionFails: job.Values.Controls.NodataCollision}
 		c.function.Compute = c.expressions.compute

@@ -77,7 +77,7 @@ func OpenWorker(ctx context.Context, s *jobspec.Spec, job *resolve.Job, f Functi
 		writers = append(writers, output.NewWriter(o, output.Options{Grid: s.Grid, Blocks: s.Blocks, Workers: 1,
 			Timings: timings, Log: log}))
 	}
-	w.shared = newComputing(job, s.Blocks, job.Inputs, writers, f, timings, w.abort)
+	w.shared = newComputing(job, s.Blocks, s.OutputBytes, job.Inputs, writers, f, timings, w.abort)
 	for range max(1, j.Slots) {
 		lane := ""
 		if j.Slots > 1 {

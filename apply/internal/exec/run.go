@@ -95,7 +95,8 @@ func computeBlocks(ctx context.Context, o *Options, writers []*output.Writer, re
 			todo: todo, feed: feed, tracker: o.Tracker, timings: o.Timings, log: o.Log, lent: map[int]*blockData{}}
 		err = d.run(ctx)
 	} else {
-		here := &localWorkers{shared: newComputing(job, p.Blocks, inputs, writers, o.Function, o.Timings, o.Abort),
+		here := &localWorkers{shared: newComputing(job, p.Blocks, p.OutputBytes, inputs, writers, o.Function,
+			o.Timings, o.Abort),
 			feed: feed, results: results, tracker: o.Tracker, count: p.Workers}
 		err = here.run(ctx)
 	}

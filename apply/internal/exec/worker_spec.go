@@ -20,8 +20,8 @@ func NewSpec(values *jobspec.Job, p *plan.Plan, in *resolve.Inputs, outs []*outp
 		Outputs: map[string]jobspec.OutputSpec{}, Controls: values.Controls, Grid: p.Grid, Blocks: p.Blocks,
 		Reads: p.WorkersRead, CacheBytes: p.CacheBytes / int64(max(1, p.Shares)),
 		AheadBytes: p.AheadLimit() / int64(max(1, p.Shares)), ExtraReads: p.ExtraReads / max(1, p.Shares),
-		GDALBytes: p.GDALBytes,
-		Mixed:     values.Concurrency.AllowMixedBuilds, Workers: p.Workers, Site: values.Concurrency.WorkerConfig}
+		GDALBytes: p.GDALBytes, OutputBytes: p.OutputBytes,
+		Mixed: values.Concurrency.AllowMixedBuilds, Workers: p.Workers, Site: values.Concurrency.WorkerConfig}
 	if codec := values.Function.ParamsCodec; codec != nil && values.Function.Name != "" {
 		if s.Params, err = codec.Encode(values.Function.Params); err != nil {
 			return nil, &outcome.JobError{Err: fmt.Errorf("Job.Params can't be sent to workers: %w", err)}

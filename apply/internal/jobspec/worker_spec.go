@@ -36,6 +36,9 @@ type Spec struct {
 	// come in shared memory.
 	Reads      bool  `json:"reads"`
 	CacheBytes int64 `json:"cache_bytes,omitempty"`
+	// OutputBytes is what the outputs of one block may take if a function in another process makes
+	// them.
+	OutputBytes int64 `json:"output_bytes,omitempty"`
 	// AheadBytes is the maximum size of the pieces of remote files that a worker that reads fetches
 	// at once.
 	AheadBytes int64  `json:"ahead_bytes,omitempty"`

@@ -48,9 +48,9 @@ func Claim(ctx context.Context, outs []*Output, log *slog.Logger) (*namespace.Na
 		if dir, ok := strings.CutSuffix(filepath.Base(path), DirectoryClaim); ok {
 			path = filepath.Join(filepath.Dir(path), dir[1:])
 		}
-		return nil, fmt.Errorf("%s is %w (%s)", path, outcome.ErrInUse, held.Holder)
+		return nil, &outcome.InUseError{Path: path, Holder: held.Holder.String()}
 	case errors.As(err, &held):
-		return nil, held
+		return nil, &outcome.InUseError{Holder: held.Holder.String(), Err: held}
 	case err != nil:
 		return nil, fmt.Errorf("can't claim the outputs: %w", err)
 	}

@@ -62,6 +62,7 @@ type sizing struct {
 	// processes is the number of workers that are processes. For workers on other machines, here is
 	// the number that this machine could run.
 	here, slots, processes int
+	out                    int64 // estimate of the outputs of one block
 }
 
 // bytes estimates the memory of a run without the tile cache.
@@ -112,6 +113,7 @@ func (z *sizing) bytes(w, h int) int64 {
 		scratch += float64(pr.ScratchBytes(ww, wh))
 	}
 	scratch += float64(ww) * float64(wh) * float64(z.pixel)
+	z.out = bytesOf(out)
 	var results int64
 	if p.Kind != "" {
 		results = ResultBytes(p.BudgetBytes)

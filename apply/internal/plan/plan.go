@@ -13,6 +13,7 @@ import (
 type Plan struct {
 	outcome.Plan
 	Shares      int   // processes on this machine that share CacheBytes
+	OutputBytes int64 // what the outputs of one block may take if a function in another process makes them
 	GDALBytes   int64 // GDAL's cache of the rasters it reads, in each process that reads
 	ExtraReads  int   // of files that may wait, at once, besides one of each reader
 	Rasterizing Rasterizing

@@ -136,6 +136,8 @@ func (z *sizing) fits(w, h int) bool {
 		p.CacheBytes = min(cacheNeed(z.in, p.Blocks), p.BudgetBytes-fixed)
 		p.MemoryBytes = fixed + p.CacheBytes
 		z.addReads()
+		// Outputs without a declared type or number of bands may take more than estimated.
+		p.OutputBytes = z.out + (p.BudgetBytes-p.MemoryBytes)/int64(max(1, z.here))
 		return true
 	}
 	return false

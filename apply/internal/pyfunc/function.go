@@ -71,9 +71,7 @@ type Function struct {
 	out  io.Writer
 	// socket is where connections are passed on; nil: processes are started.
 	socket *net.UnixConn
-	// maxOutput is the limit of the output memory of a slot.
-	maxOutput int64
-	closes    bool
+	closes bool
 
 	mu     sync.Mutex
 	loaded *process // has loaded the function, for the first slot
@@ -84,14 +82,13 @@ type Options struct {
 	Output io.Writer // receives what the processes print; nil: os.Stderr
 	// Socket, if not nil, is the function socket of the caller, which serves the connections that
 	// are passed through it.
-	Socket         *net.UnixConn
-	Closes         bool // what Function.Closes returns, with a socket
-	MaxOutputBytes int64
+	Socket *net.UnixConn
+	Closes bool // what Function.Closes returns, with a socket
 }
 
 // New returns the function of a spec.
 func New(spec Spec, o Options) *Function {
-	f := &Function{spec: spec, out: o.Output, socket: o.Socket, closes: o.Closes, maxOutput: o.MaxOutputBytes}
+	f := &Function{spec: spec, out: o.Output, socket: o.Socket, closes: o.Closes}
 	if f.out == nil {
 		f.out = os.Stderr
 	}

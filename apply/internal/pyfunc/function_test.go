@@ -64,7 +64,7 @@ func openWorker(t *testing.T, function string) client.Handler {
 		t.Fatal(err)
 	}
 	f := New(Spec{File: source, Name: "f", Directory: dir, Executable: python},
-		Options{Output: t.Output(), MaxOutputBytes: 1 << 20})
+		Options{Output: t.Output()})
 	w, err := exec.OpenWorker(t.Context(), spec, there, f.Exec(there),
 		client.JoinInfo{Worker: "a", Workers: 1, Slots: 1}, slog.New(slog.DiscardHandler))
 	if err != nil {

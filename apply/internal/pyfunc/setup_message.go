@@ -19,7 +19,7 @@ func (s *slot) setupMessage(b *exec.Block) *setupMessage {
 		Grid:    gridMessage{Width: grid.Width, Height: grid.Height, CRS: grid.CRS.String()},
 		Blocks:  blocksMessage{blocks.Count(), blocks.Cols(), blocks.Rows()},
 		Overlap: b.Overlap(), Inputs: []inputMessage{}, Outputs: []outputMessage{},
-		Emits: s.job.Values.Function.Merges, MaxOutputBytes: s.function.maxOutput}
+		Emits: s.job.Values.Function.Merges, MaxOutputBytes: b.OutputBytes()}
 	if grid.HasTransform {
 		m.Grid.Transform = grid.Transform[:]
 	}

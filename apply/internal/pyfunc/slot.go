@@ -158,7 +158,7 @@ func (s *slot) take(b *exec.Block, values []json.RawMessage) error {
 func (s *slot) setup(ctx context.Context, b *exec.Block) error {
 	var err error
 	if s.memory == nil {
-		if s.memory, err = newOutputMemory(s.function.maxOutput); err != nil {
+		if s.memory, err = newOutputMemory(b.OutputBytes()); err != nil {
 			return err
 		}
 	}
