@@ -27,8 +27,11 @@ func reduceByHand[T int16 | float32](m overview.Method, px []T, w, h, f int, nod
 }
 
 func cellByHand[T int16 | float32](m overview.Method, px []T, w, h, x0, y0, f int, nodata T) T {
-	if m == overview.Nearest {
+	switch m {
+	case overview.Nearest:
 		return px[y0*w+x0]
+	case overview.Center:
+		return px[min(y0+f/2, h-1)*w+min(x0+f/2, w-1)]
 	}
 	sum, whole, n := 0.0, int64(0), int64(0)
 	times := map[T]int{}
@@ -85,7 +88,7 @@ func TestOverviewsMatchModel(t *testing.T) {
 func overviewCase[T int16 | float32](t *rapid.T, dir string) {
 	w, h := rapid.IntRange(1, 300).Draw(t, "width"), rapid.IntRange(1, 200).Draw(t, "height")
 	bands := rapid.IntRange(1, 2).Draw(t, "bands")
-	m := overview.Method(rapid.IntRange(0, 2).Draw(t, "method"))
+	m := overview.Method(rapid.IntRange(0, 3).Draw(t, "method"))
 	window := 16 * rapid.IntRange(1, 20).Draw(t, "window / 16")
 	var factors []int
 	for _, f := range [][]int{{2}, {4}, {2, 8}, {2, 4, 16}, {4, 8, 32, 64}}[rapid.IntRange(0, 4).Draw(t, "levels")] {
@@ -120,6 +123,9 @@ func overviewCase[T int16 | float32](t *rapid.T, dir string) {
 	for b := range bands {
 		level, lw, lh, before := px[b*w*h:(b+1)*w*h], w, h, 1
 		for i, factor := range factors {
+			if m == overview.Center { // of full resolution
+				level, lw, lh, before = px[b*w*h:(b+1)*w*h], w, h, 1
+			}
 			level, lw, lh = reduceByHand(m, level, lw, lh, factor/before, -3)
 			before = factor
 			s, err := f.Overview(i)

@@ -28,7 +28,7 @@ var (
 		"float32", "float64"}
 	vectorTypes = slices.DeleteFunc(slices.Clone(outputTypes), func(t string) bool { return t == "float16" })
 
-	overviewMethods = []string{"nearest", "average", "mode"}
+	overviewMethods = []string{"nearest", "center", "average", "mode"}
 	collisions      = []string{"warn", "error"}
 )
 
@@ -100,7 +100,7 @@ func (f *outputFlags) AddFlags(fl *pflag.FlagSet) {
 		"`N,N...`: overview levels, powers of two, or none (default: 4,8,16... while the smaller side stays above 128)")
 	fl.BoolVar(&f.cog, "cog", false, "overviews as a cloud-optimised GeoTIFF has them: 2,4,8... down to 512 pixels")
 	fl.StringVar(&f.ovMethod, "overview-method", "nearest",
-		"`METHOD`: how overviews are made: nearest (default), average or mode")
+		"`METHOD`: how overviews are made: nearest (default), center, average or mode")
 	fl.BoolVar(&f.noStats, "no-stats", false, "write no statistics and no histogram")
 	fl.BoolVar(&f.noHist, "no-histogram", false, "write no histogram")
 	fl.BoolVar(&f.aux, "aux-xml", false, "write the histogram to FILE.aux.xml too, where GDAL and QGIS look for it")

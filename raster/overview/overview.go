@@ -1,5 +1,5 @@
-// Package overview reduces the resolution of pixels by nearest, average or mode over cells of
-// factor x factor pixels. Cells at the right and lower edge use the pixels inside the raster. All
+// Package overview reduces the resolution of pixels by nearest, center, average or mode over cells
+// of factor x factor pixels. Cells at the right and lower edge use the pixels inside the raster. All
 // functions are pure. The types to know are [Method] and [Plane]; [Reduce] does the work.
 package overview
 
@@ -18,9 +18,13 @@ const (
 	Nearest Method = iota // the upper left pixel, as in GDAL
 	Average               // mean of the valid pixels, integers rounded half up; never nodata, see Reduce
 	Mode                  // most frequent valid value, the smallest of several
+	Center                // the pixel at the centre, the lower right one of four
 )
 
-func (m Method) String() string { return [...]string{"nearest", "average", "mode"}[m] }
+func (m Method) String() string { return [...]string{"nearest", "average", "mode", "center"}[m] }
+
+// Picks reports whether the method takes a pixel of the cell as it is, valid or not.
+func (m Method) Picks() bool { return m == Nearest || m == Center }
 
 // ParseMethod returns the method whose name is s.
 func ParseMethod(s string) (Method, error) {
@@ -28,12 +32,12 @@ func ParseMethod(s string) (Method, error) {
 	if s == "near" { // as resampling calls it
 		return Nearest, nil
 	}
-	for m := Nearest; m <= Mode; m++ {
+	for m := Nearest; m <= Center; m++ {
 		if m.String() == s {
 			return m, nil
 		}
 	}
-	return 0, fmt.Errorf("unknown overview method %q (use nearest, average or mode)", s)
+	return 0, fmt.Errorf("unknown overview method %q (use nearest, center, average or mode)", s)
 }
 
 // Plane is one band of pixels in the machine's byte order. Rows begin Stride pixels apart.
@@ -43,7 +47,7 @@ type Plane struct {
 	Stride        int
 	Data          []byte
 	// Mask holds Height rows of Width bytes, 0 for invalid pixels; nil means that all are valid.
-	// Nearest ignores it.
+	// Nearest and Center ignore it.
 	Mask []byte
 }
 
@@ -54,26 +58,30 @@ func Reduced(n, factor int) int { return (n + factor - 1) / factor }
 // NaN, masked, or equal to nodata, if it is not nil, are invalid. A cell without valid pixels
 // becomes nodata; without a nodata value it becomes NaN, or 0 for integers. A mean that equals
 // nodata becomes the next value above it (at the type's maximum, the one below), so that it stays
-// valid. Complex pixels need Nearest.
+// valid. Complex pixels need Nearest or Center.
 func Reduce(m Method, dst []byte, src Plane, factor int, nodata *ndarray.Scalar) error {
-	if m == Nearest {
+	if m.Picks() {
+		at := 0
+		if m == Center {
+			at = factor / 2
+		}
 		switch src.Type.Size() {
 		case 1:
-			nearest(dst, src.Data, src, factor)
+			pick(dst, src.Data, src, factor, at)
 		case 2:
-			nearest(ndarray.Cast[uint16](dst), ndarray.Cast[uint16](src.Data), src, factor)
+			pick(ndarray.Cast[uint16](dst), ndarray.Cast[uint16](src.Data), src, factor, at)
 		case 4:
-			nearest(ndarray.Cast[uint32](dst), ndarray.Cast[uint32](src.Data), src, factor)
+			pick(ndarray.Cast[uint32](dst), ndarray.Cast[uint32](src.Data), src, factor, at)
 		case 8:
-			nearest(ndarray.Cast[uint64](dst), ndarray.Cast[uint64](src.Data), src, factor)
+			pick(ndarray.Cast[uint64](dst), ndarray.Cast[uint64](src.Data), src, factor, at)
 		default:
-			nearest(ndarray.Cast[complex128](dst), ndarray.Cast[complex128](src.Data), src, factor)
+			pick(ndarray.Cast[complex128](dst), ndarray.Cast[complex128](src.Data), src, factor, at)
 		}
 		return nil
 	}
 	f := reducers[src.Type]
 	if f == nil {
-		return fmt.Errorf("overviews of %v pixels can only be made by nearest", src.Type)
+		return fmt.Errorf("overviews of %v pixels can only be made by nearest or center", src.Type)
 	}
 	f(m, dst, src, factor, nodata)
 	return nil
@@ -88,13 +96,14 @@ var reducers = map[ndarray.DType]func(m Method, dst []byte, src Plane, factor in
 	ndarray.Float64: cells[float64],
 }
 
-func nearest[T any](dst, src []T, p Plane, f int) {
+// pick takes the pixel in row and column at of each cell, or the last one inside the raster.
+func pick[T any](dst, src []T, p Plane, f, at int) {
 	w, h := Reduced(p.Width, f), Reduced(p.Height, f)
 	for y := range h {
-		row := src[y*f*p.Stride:]
+		row := src[min(y*f+at, p.Height-1)*p.Stride:]
 		out := dst[y*w : (y+1)*w]
 		for x := range out {
-			out[x] = row[x*f]
+			out[x] = row[min(x*f+at, p.Width-1)]
 		}
 	}
 }

@@ -94,3 +94,25 @@ func TestLevels(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+func TestCenter(t *testing.T) {
+	px := []uint16{
+		1, 2, 3, 4, 5,
+		6, 7, 8, 9, 10,
+		11, 12, 13, 14, 15,
+	}
+	if d := cmp.Diff([]uint16{7, 9, 10, 12, 14, 15}, reduce(t, Center, px, 5, 3, 2, nil)); d != "" {
+		t.Error(d) // the last column and row have no pixel at the centre
+	}
+	if d := cmp.Diff([]uint16{13, 15}, reduce(t, Center, px, 5, 3, 4, scalar[uint16](13))); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]complex64{4i}, reduce(t, Center, []complex64{1, 2, 3, 4i}, 2, 2, 2, nil)); d != "" {
+		t.Error(d)
+	}
+	for m := Nearest; m <= Center; m++ {
+		if got, err := ParseMethod(m.String()); got != m || err != nil {
+			t.Error(got, err)
+		}
+	}
+}

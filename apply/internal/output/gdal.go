@@ -47,6 +47,10 @@ func (*gdalFormat) check(o *Output) []error {
 	if strings.EqualFold(s.Format, "COG") && len(s.Overviews) > 0 {
 		bad("Overviews", "overview levels %s: the format COG makes its own", listText(s.Overviews))
 	}
+	if s.OverviewMethod == overview.Center {
+		bad("OverviewMethod", "overviews by center are for GeoTIFF: GDAL makes those of the format %s and has no such method",
+			s.Format)
+	}
 	for _, f := range []struct {
 		name, field string
 		set         bool

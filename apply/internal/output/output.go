@@ -140,8 +140,8 @@ func (o *Output) SetNodata() error {
 
 // CheckType returns an error if the options don't fit the type.
 func (o *Output) CheckType() error {
-	if o.Spec.OverviewMethod != overview.Nearest && o.Type.IsComplex() && len(o.Factors) > 0 {
-		return jobspec.Errorf("Output.OverviewMethod", "overviews of %v pixels can only be made by nearest", o.Type)
+	if !o.Spec.OverviewMethod.Picks() && o.Type.IsComplex() && len(o.Factors) > 0 {
+		return jobspec.Errorf("Output.OverviewMethod", "overviews of %v pixels can only be made by nearest or center", o.Type)
 	}
 	if n := len(o.Spec.LayerNames); n > 0 && o.Bands > 0 && n != o.Bands {
 		return jobspec.Errorf("Output.LayerNames", "%s for %s: expected one for each", units.Count(n, "band name"),

@@ -194,7 +194,7 @@ func (e *Encoder) reduce(b block.Block, a *ndarray.Array) error {
 	sections := make([][]byte, len(l.levels))
 	masks := make([][]byte, len(l.levels)) // by level, of the output's alpha band
 	whole := block.Window{Width: b.Window.Width, Height: b.Window.Height}
-	if l.Alpha > 0 && l.Method != overview.Nearest {
+	if l.Alpha > 0 && !l.Method.Picks() {
 		e.readAlpha(a, whole)
 		masks[0] = slices.Clone(e.mask)
 	}
@@ -207,7 +207,7 @@ func (e *Encoder) reduce(b block.Block, a *ndarray.Array) error {
 			if !v.fused {
 				continue
 			}
-			if l.Method == overview.Nearest {
+			if l.Method.Picks() {
 				from = full
 			}
 			f := v.factor / from.factor

@@ -1,0 +1,289 @@
+"""The controls of apply: class ApplierControls, under RIOS's names."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Callable, Iterable, Optional, Sequence, Union
+
+import numpy as np
+
+from . import const
+from .structures import ConcurrencyStyle
+
+class ApplierControls:
+    """ApplierControls holds what apply does other than by default.
+
+    >>> from leat.rios import applier
+    >>> controls = applier.ApplierControls()
+    >>> controls.setOverlap(1)
+    >>> controls.setOutputDriverName("GTiff")
+    >>> controls.setStatsIgnore(255, imagename="classes")
+
+    imagename and vectorname are names of infiles or outfiles: the control holds for that image
+    alone. Without one, it holds for all others. docs/python/rios.md lists the controls that leat
+    honours in another way, and those that have no meaning for it.
+    """
+
+    def __init__(self) -> None:
+        self.loggingstream: Any = sys.stdout
+        self.drivername: str = const.DEFAULTDRIVERNAME
+        self.overlap: int = const.DEFAULTOVERLAP
+        self.windowxsize: int = const.DEFAULTWINDOWXSIZE
+        self.windowysize: int = const.DEFAULTWINDOWYSIZE
+        self.footprint: int = const.DEFAULTFOOTPRINT
+        self.referenceImage: Optional[str] = None
+        self.referencePixgrid: Any = None
+        self.filesforextent: Optional[list[str]] = None
+        self.progress: Any = None
+        self.creationoptions: Optional[list[str]] = None
+        self.statsIgnore: Any = 0
+        self.inputnodata: Any = None
+        self.calcStats: bool = True
+        self.omitPyramids: bool = False
+        self.omitBasicStats: bool = False
+        self.omitHistogram: bool = False
+        self.overviewLevels: list[int] = const.DEFAULT_OVERVIEWLEVELS
+        self.overviewMinDim: int = const.DEFAULT_MINOVERVIEWDIM
+        self.overviewAggType: Optional[str] = None
+        self.singlePassPyramids: Optional[bool] = None
+        self.singlePassBasicStats: Optional[bool] = None
+        self.singlePassHistogram: Optional[bool] = None
+        self.thematic: bool = False
+        self.layernames: Optional[list[str]] = None
+        self.tempdir: str = "."
+        self.resampleMethod: str = const.DEFAULT_RESAMPLEMETHOD
+        self.concurrency: ConcurrencyStyle = ConcurrencyStyle()
+        self.autoColorTableType: Optional[str] = const.DEFAULT_AUTOCOLORTABLETYPE
+        self.allowOverviewsGdalwarp: bool = False
+        self.approxStats: bool = False
+        self.layerselection: Optional[list[int]] = None
+        self.jobName: Optional[str] = None
+        self.callBeforeClose: Any = None
+        self.burnvalue: Any = 1
+        self.vectornull: Any = 0
+        self.burnattribute: Optional[str] = None
+        self.filtersql: Optional[str] = None
+        self.alltouched: bool = False
+        self.vectordatatype: Any = np.uint8
+        self.vectorlayer: Union[int, str] = 0
+        self.optionsByImage: dict[str, dict[str, Any]] = {}
+
+    def setOptionForImagename(self, option: str, imagename: Optional[str], value: Any) -> None:
+        """Set a control, by the name of its attribute, for one image or, with None, for all."""
+        if imagename is None:
+            setattr(self, option, value)
+        else:
+            self.optionsByImage.setdefault(option, {})[imagename] = value
+
+    def getOptionForImagename(self, option: str, imagename: Optional[str]) -> Any:
+        """Return a control, by the name of its attribute, as it holds for an image."""
+        own = self.optionsByImage.get(option, {})
+        if imagename is not None and imagename in own:
+            return own[imagename]
+        return getattr(self, option)
+
+    def _checkNames(self, names: Iterable[str]) -> None:
+        """Raise ValueError if a control is set for an image that does not exist."""
+        known = set(names)
+        for option, own in self.optionsByImage.items():
+            for name in own:
+                if name not in known:
+                    raise ValueError(f"control {option}: neither infiles nor outfiles have the "
+                                     f"name {name!r}; they have {', '.join(sorted(known))}")
+
+    # The grid and its blocks.
+
+    def setOverlap(self, overlap: int) -> None:
+        """Set the width in pixels of the margin around each block; default 0.
+
+        Pixels of the margin outside a file have its nodata value, or 0 without one.
+        """
+        self.overlap = overlap
+
+    def setWindowXsize(self, windowxsize: int) -> None:
+        """Set the width of blocks in pixels; default 256."""
+        self.windowxsize = windowxsize
+
+    def setWindowYsize(self, windowysize: int) -> None:
+        """Set the height of blocks in pixels; default 256."""
+        self.windowysize = windowysize
+
+    def setWindowSize(self, windowxsize: int, windowysize: int) -> None:
+        """Set width and height of blocks in pixels."""
+        self.windowxsize, self.windowysize = windowxsize, windowysize
+
+    def setFootprintType(self, footprint: int) -> None:
+        """Set the extent of the grid: INTERSECTION, UNION or BOUNDS_FROM_REFERENCE."""
+        self.footprint = footprint
+
+    def setFilesForExtent(self, filesforextent: Sequence[str]) -> None:
+        """Set the files whose extents count for the footprint, instead of the inputs."""
+        self.filesforextent = list(filesforextent)
+
+    def setReferenceImage(self, referenceImage: str) -> None:
+        """Set the name of the input, or the file, whose grid is used; others are resampled."""
+        self.referenceImage = referenceImage
+
+    def setReferencePixgrid(self, referencePixgrid: Any) -> None:
+        """Set the grid, a PixelGridDefn, onto which inputs are resampled."""
+        self.referencePixgrid = referencePixgrid
+
+    # Inputs.
+
+    def setInputNoDataValue(self, nodataValue: Any, imagename: Optional[str] = None) -> None:
+        """Set the nodata value of inputs, or a list by band, instead of that in the file."""
+        self.setOptionForImagename("inputnodata", imagename, nodataValue)
+
+    def setResampleMethod(self, resampleMethod: str, imagename: Optional[str] = None) -> None:
+        """Set how inputs are resampled: near (default), bilinear, cubic and the others of leat."""
+        self.setOptionForImagename("resampleMethod", imagename, resampleMethod)
+
+    def selectInputImageLayers(self, layerselection: Sequence[int],
+                               imagename: Optional[str] = None) -> None:
+        """Set the numbers, from 1, of the bands to read, in this order."""
+        self.setOptionForImagename("layerselection", imagename, list(layerselection))
+
+    def setAllowOverviewsGdalwarp(self, allowOverviewsGdalwarp: bool) -> None:
+        """Set whether inputs may be resampled from their overviews; default False."""
+        self.allowOverviewsGdalwarp = allowOverviewsGdalwarp
+
+    def setTempdir(self, tempdir: str) -> None:
+        """Set the directory for small files that describe resampling; default the current one."""
+        self.tempdir = tempdir
+
+    # Vectors.
+
+    def setBurnValue(self, burnvalue: Any, vectorname: Optional[str] = None) -> None:
+        """Set the value of pixels in features; default 1."""
+        self.setOptionForImagename("burnvalue", vectorname, burnvalue)
+
+    def setBurnAttribute(self, burnattribute: Optional[str],
+                         vectorname: Optional[str] = None) -> None:
+        """Set the attribute of features that has the value of their pixels."""
+        self.setOptionForImagename("burnattribute", vectorname, burnattribute)
+
+    def setVectorNull(self, vectornull: Any, vectorname: Optional[str] = None) -> None:
+        """Set the value of pixels in no feature; default 0."""
+        self.setOptionForImagename("vectornull", vectorname, vectornull)
+
+    def setFilterSQL(self, filtersql: Optional[str], vectorname: Optional[str] = None) -> None:
+        """Set the condition (SQL WHERE) that features must satisfy, or a SELECT statement."""
+        self.setOptionForImagename("filtersql", vectorname, filtersql)
+
+    def setAlltouched(self, alltouched: bool, vectorname: Optional[str] = None) -> None:
+        """Set whether all pixels that a feature touches are in it, not only by their centres."""
+        self.setOptionForImagename("alltouched", vectorname, alltouched)
+
+    def setVectorDatatype(self, vectordatatype: Any, vectorname: Optional[str] = None) -> None:
+        """Set the NumPy type of arrays of vectors; default uint8."""
+        self.setOptionForImagename("vectordatatype", vectorname, vectordatatype)
+
+    def setVectorlayer(self, vectorlayer: Union[int, str],
+                       vectorname: Optional[str] = None) -> None:
+        """Set the layer of vectors, by number from 0 or by name; default 0."""
+        self.setOptionForImagename("vectorlayer", vectorname, vectorlayer)
+
+    # Outputs.
+
+    def setOutputDriverName(self, drivername: str, imagename: Optional[str] = None) -> None:
+        """Set GDAL's name of the format of outputs; default HFA, or $RIOS_DFLT_DRIVER."""
+        self.setOptionForImagename("drivername", imagename, drivername)
+
+    def setCreationOptions(self, creationoptions: Optional[Sequence[str]],
+                           imagename: Optional[str] = None) -> None:
+        """Set the creation options of outputs, a list of texts NAME=VALUE."""
+        options = None if creationoptions is None else list(creationoptions)
+        self.setOptionForImagename("creationoptions", imagename, options)
+
+    def setStatsIgnore(self, statsIgnore: Any, imagename: Optional[str] = None) -> None:
+        """Set the nodata value of outputs; default 0. None means no nodata value."""
+        self.setOptionForImagename("statsIgnore", imagename, statsIgnore)
+
+    def setThematic(self, thematicFlag: bool, imagename: Optional[str] = None) -> None:
+        """Set whether the pixels of outputs are classes; default False."""
+        self.setOptionForImagename("thematic", imagename, thematicFlag)
+
+    def setLayerNames(self, layerNames: Optional[Sequence[str]],
+                      imagename: Optional[str] = None) -> None:
+        """Set the names of the bands of outputs."""
+        names = None if layerNames is None else list(layerNames)
+        self.setOptionForImagename("layernames", imagename, names)
+
+    def setCallBeforeClose(self, func: Callable[..., Any], args: Sequence[Any] = (),
+                           imagename: Optional[str] = None) -> None:
+        """Set a function that gets each finished output as an open GDAL dataset, then args."""
+        self.setOptionForImagename("callBeforeClose", imagename, (func, tuple(args)))
+
+    def setAutoColorTableType(self, autoColorTableType: Optional[str],
+                              imagename: Optional[str] = None) -> None:
+        """Set a type of colour table for thematic outputs. leat makes none: apply refuses it."""
+        self.setOptionForImagename("autoColorTableType", imagename, autoColorTableType)
+
+    # Statistics and overviews of outputs.
+
+    def setCalcStats(self, calcStats: bool) -> None:
+        """Set whether outputs have overviews, statistics and histograms; default True."""
+        self.calcStats = calcStats
+        self.omitPyramids = self.omitBasicStats = self.omitHistogram = not calcStats
+
+    def setOmitPyramids(self, omitPyramids: bool, imagename: Optional[str] = None) -> None:
+        """Set whether outputs have no overviews; default False."""
+        self.setOptionForImagename("omitPyramids", imagename, omitPyramids)
+
+    def setOmitBasicStats(self, omitBasicStats: bool, imagename: Optional[str] = None) -> None:
+        """Set whether outputs have no statistics; default False. Only with setOmitHistogram."""
+        self.setOptionForImagename("omitBasicStats", imagename, omitBasicStats)
+
+    def setOmitHistogram(self, omitHistogram: bool, imagename: Optional[str] = None) -> None:
+        """Set whether outputs have no histogram; default False."""
+        self.setOptionForImagename("omitHistogram", imagename, omitHistogram)
+
+    def setOverviewLevels(self, overviewLevels: Sequence[int],
+                          imagename: Optional[str] = None) -> None:
+        """Set the levels of overviews, which are powers of two; default 4, 8, 16 ... 512."""
+        self.setOptionForImagename("overviewLevels", imagename, list(overviewLevels))
+
+    def setOverviewMinDim(self, overviewMinDim: int, imagename: Optional[str] = None) -> None:
+        """Set the least side of overviews in pixels; default 128."""
+        self.setOptionForImagename("overviewMinDim", imagename, overviewMinDim)
+
+    def setOverviewAggregationType(self, overviewAggType: Optional[str],
+                                   imagename: Optional[str] = None) -> None:
+        """Set how overviews are made: NEAREST, AVERAGE or MODE."""
+        self.setOptionForImagename("overviewAggType", imagename, overviewAggType)
+
+    def setSinglePassPyramids(self, singlePassPyramids: Optional[bool],
+                              imagename: Optional[str] = None) -> None:
+        """Set to False, NEAREST takes the upper left pixel of cells, as GDAL does, not the centre.
+
+        leat makes overviews in one pass in any case.
+        """
+        self.setOptionForImagename("singlePassPyramids", imagename, singlePassPyramids)
+
+    def setSinglePassBasicStats(self, singlePassBasicStats: Optional[bool],
+                                imagename: Optional[str] = None) -> None:
+        """Has no meaning for leat, which always computes statistics in one pass."""
+        self.setOptionForImagename("singlePassBasicStats", imagename, singlePassBasicStats)
+
+    def setSinglePassHistogram(self, singlePassHistogram: Optional[bool],
+                               imagename: Optional[str] = None) -> None:
+        """Has no meaning for leat, which always counts histograms in one pass."""
+        self.setOptionForImagename("singlePassHistogram", imagename, singlePassHistogram)
+
+    def setApproxStats(self, approxStats: bool, imagename: Optional[str] = None) -> None:
+        """Has no meaning for leat, whose statistics are exact and need no second pass."""
+        self.setOptionForImagename("approxStats", imagename, approxStats)
+
+    # The run.
+
+    def setProgress(self, progress: Any) -> None:
+        """Set a progress object, such as cuiprogress.CUIProgressBar(); default none."""
+        self.progress = progress
+
+    def setConcurrencyStyle(self, concurrencyStyle: ConcurrencyStyle) -> None:
+        """Set where the function runs; default in the calling thread."""
+        self.concurrency = concurrencyStyle
+
+    def setJobName(self, jobName: Optional[str]) -> None:
+        """Set a name of the job, which has no effect."""
+        self.jobName = jobName

@@ -1,0 +1,168 @@
+"""Errors of the applier, under RIOS's names.
+
+leat.rios raises those that the docstrings below describe. The others exist for programs that
+import them.
+"""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = [
+    "ArrayShapeError", "AttributeTableColumnError", "AttributeTableTypeError",
+    "ColorTableGenerationError", "ECSError", "FileOpenError", "GDALLayerNumberError",
+    "GdalWarpError", "ImageOpenError", "IntersectionError", "JobMgrError", "KeysMismatch",
+    "MismatchedListLengthsError", "OutsideImageBoundsError", "ParameterError", "PermissionError",
+    "ProcessCancelledError", "RatBlockLengthError", "RatMismatchError", "ResampleNeededError",
+    "RiosError", "SinglePassActionsError", "ThematicError", "TimeoutError", "TypeConversionError",
+    "UnavailableError", "VectorAttributeError", "VectorGeometryTypeError", "VectorLayerError",
+    "VectorProjectionError", "VectorRasterizationError", "WorkerExceptionError",
+    "WrongControlsObject", "deprecationWarning",
+]
+
+
+class RiosError(Exception):
+    """Base class of the errors of this module."""
+
+
+class FileOpenError(RiosError):
+    """A file can't be opened."""
+
+
+class ImageOpenError(FileOpenError):
+    """GDAL can't open a raster."""
+
+
+class ParameterError(RiosError):
+    """A control or an argument has a value that is wrong, or that leat.rios can't honour."""
+
+
+class GDALLayerNumberError(RiosError):
+    """A file has no band of a selected number."""
+
+
+class ResampleNeededError(RiosError):
+    """The inputs are on several grids, and the controls name no reference."""
+
+
+class OutsideImageBoundsError(RiosError):
+    """A block lies outside the raster."""
+
+
+class GdalWarpError(RiosError):
+    """Warping failed."""
+
+
+class ThematicError(RiosError):
+    """A file can't be made thematic."""
+
+
+class ProcessCancelledError(RiosError):
+    """The user cancelled the run by the progress object."""
+
+
+class KeysMismatch(RiosError):
+    """Keys are not those expected."""
+
+
+class MismatchedListLengthsError(RiosError):
+    """The function set a list of outputs whose length is not that of the list of files."""
+
+
+class AttributeTableColumnError(RiosError):
+    """An attribute table has no column of a name."""
+
+
+class AttributeTableTypeError(RiosError):
+    """A column of an attribute table has another type."""
+
+
+class ArrayShapeError(RiosError):
+    """The function set an output to an array of a wrong shape."""
+
+
+class TypeConversionError(RiosError):
+    """A type has no counterpart."""
+
+
+class VectorAttributeError(RiosError):
+    """A layer has no attribute of a name."""
+
+
+class VectorGeometryTypeError(RiosError):
+    """A layer has geometries of an unexpected type."""
+
+
+class VectorProjectionError(RiosError):
+    """Vectors are in another projection."""
+
+
+class VectorRasterizationError(RiosError):
+    """Rasterizing vectors failed."""
+
+
+class VectorLayerError(RiosError):
+    """A file of vectors, or a layer of it, can't be opened."""
+
+
+class WrongControlsObject(RiosError):
+    """The controls are not an ApplierControls."""
+
+
+class RatBlockLengthError(RiosError):
+    """A block of an attribute table has a wrong length."""
+
+
+class RatMismatchError(RiosError):
+    """Attribute tables are inconsistent."""
+
+
+class IntersectionError(RiosError):
+    """The inputs have no common area."""
+
+
+class JobMgrError(RiosError):
+    """A job manager failed."""
+
+
+class ColorTableGenerationError(RiosError):
+    """A colour table can't be generated."""
+
+
+class PermissionError(RiosError):
+    """A temporary file can't be written."""
+
+
+class TimeoutError(RiosError):
+    """Something took too long."""
+
+
+class UnavailableError(RiosError):
+    """Something that was asked for is not available here."""
+
+
+class WorkerExceptionError(RiosError):
+    """The function failed in a compute worker; __cause__ says how."""
+
+
+class SinglePassActionsError(RiosError):
+    """Statistics or pyramids can't be made in one pass."""
+
+
+class ECSError(RiosError):
+    """An error of AWS ECS."""
+
+
+_warned: set[tuple[str, str, int]] = set()
+
+
+def deprecationWarning(msg: str, stacklevel: int = 2) -> None:
+    """Print a message to standard error, with the file and line of the caller, once for each.
+
+    stacklevel is the number of calls between this function and the line to show.
+    """
+    frame = sys._getframe(stacklevel)
+    place = (msg, frame.f_code.co_filename, frame.f_lineno)
+    if place not in _warned:
+        _warned.add(place)
+        print(f"{place[1]}:{place[2]}: deprecated: {msg}", file=sys.stderr)
