@@ -1,6 +1,6 @@
 // Package overview reduces the resolution of pixels by nearest, center, average or mode over cells
-// of factor x factor pixels. Cells at the right and lower edge use the pixels inside the raster. All
-// functions are pure. The types to know are [Method] and [Plane]; [Reduce] does the work.
+// of factor x factor pixels. Cells at the right and lower edge use the pixels inside the raster.
+// All functions are pure. The types to know are [Method] and [Plane]; [Reduce] does the work.
 package overview
 
 import (
