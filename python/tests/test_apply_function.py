@@ -336,7 +336,8 @@ class Failures(SceneCase):
             b.new("out", "f8", 900)[...] = 0
         out = self.path("x.tif")
         declared = dict(path=out, dtype="float64", count=900)
-        with self.assertRaisesRegex(leat.JobError, "more than the memory allowed.*\nhint: .*memory"):
+        with self.assertRaisesRegex(leat.JobError,
+                                    "more than the memory allowed.*\nhint: .*memory"):
             leat.apply(many, self.scene, dict(out=declared), workers=0, memory="64M")
         for workers in (0, "threads"):
             with self.assertRaisesRegex(leat.BlockError, "the outputs of a block take .* MiB"):

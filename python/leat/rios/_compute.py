@@ -102,7 +102,10 @@ class Caller:
             i = b._run.input_index[source.input]
             file = b._run.inputs[i].files[source.index or 0]
             # A copy, which the function may keep for later blocks.
-            array = np.array(b._arrays[i][source.index or 0][part], order="C")
+            pixels = b[source.input]
+            if source.index is not None:
+                pixels = pixels[source.index]
+            array = np.array(pixels[part], order="C")
             inputs[source.name, source.number] = array
             nodata = file.nodata if source.nodata is None else [
                 array.dtype.type(v) for v in source.nodata]
