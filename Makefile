@@ -121,9 +121,12 @@ bench-codec:
 	cd bench && $(GO) run ./cmd/bench codec
 
 # With pfio where LEAT_PEERS names a directory that scripts/peers filled.
-bench-python:
+# With RIOS too where LEAT_PEERS names a directory that scripts/peers made.
+bench-python: build
 	scripts/test-deps lmdb
 	/usr/bin/python3 bench/python/cache.py
+	LEAT_BINARY=$(CURDIR)/bin/leat PYTHONPATH=python /usr/bin/python3 bench/python/apply.py
+	[ -z "$$LEAT_PEERS" ] || LEAT_BINARY=$(CURDIR)/bin/leat PYTHONPATH=python /usr/bin/python3 bench/python/rios.py
 
 clean:
 	rm -rf bin demo dist bench/data
