@@ -120,8 +120,7 @@ bench-zonal:
 bench-codec:
 	cd bench && $(GO) run ./cmd/bench codec
 
-# With pfio where LEAT_PEERS names a directory that scripts/peers filled.
-# With RIOS too where LEAT_PEERS names a directory that scripts/peers made.
+# With pfio and RIOS where LEAT_PEERS names a directory that scripts/peers filled.
 bench-python: build
 	scripts/test-deps lmdb
 	/usr/bin/python3 bench/python/cache.py
