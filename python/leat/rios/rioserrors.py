@@ -29,44 +29,8 @@ class FileOpenError(RiosError):
     """A file can't be opened."""
 
 
-class ImageOpenError(FileOpenError):
-    """GDAL can't open a raster."""
-
-
-class ParameterError(RiosError):
-    """A control or an argument has a value that is wrong, or that leat.rios can't honour."""
-
-
-class GDALLayerNumberError(RiosError):
-    """A file has no band of a selected number."""
-
-
-class ResampleNeededError(RiosError):
-    """The inputs are on several grids, and the controls name no reference."""
-
-
-class OutsideImageBoundsError(RiosError):
-    """A block lies outside the raster."""
-
-
-class GdalWarpError(RiosError):
-    """Warping failed."""
-
-
-class ThematicError(RiosError):
-    """A file can't be made thematic."""
-
-
-class ProcessCancelledError(RiosError):
-    """The user cancelled the run by the progress object."""
-
-
-class KeysMismatch(RiosError):
-    """Keys are not those expected."""
-
-
-class MismatchedListLengthsError(RiosError):
-    """The function set a list of outputs whose length is not that of the list of files."""
+class ArrayShapeError(RiosError):
+    """The function set an output to an array of a wrong shape."""
 
 
 class AttributeTableColumnError(RiosError):
@@ -77,44 +41,24 @@ class AttributeTableTypeError(RiosError):
     """A column of an attribute table has another type."""
 
 
-class ArrayShapeError(RiosError):
-    """The function set an output to an array of a wrong shape."""
+class ColorTableGenerationError(RiosError):
+    """A colour table can't be generated."""
 
 
-class TypeConversionError(RiosError):
-    """A type has no counterpart."""
+class ECSError(RiosError):
+    """An error of AWS ECS."""
 
 
-class VectorAttributeError(RiosError):
-    """A layer has no attribute of a name."""
+class GDALLayerNumberError(RiosError):
+    """A file has no band of a selected number."""
 
 
-class VectorGeometryTypeError(RiosError):
-    """A layer has geometries of an unexpected type."""
+class GdalWarpError(RiosError):
+    """Warping failed."""
 
 
-class VectorProjectionError(RiosError):
-    """Vectors are in another projection."""
-
-
-class VectorRasterizationError(RiosError):
-    """Rasterizing vectors failed."""
-
-
-class VectorLayerError(RiosError):
-    """A file of vectors, or a layer of it, can't be opened."""
-
-
-class WrongControlsObject(RiosError):
-    """The controls are not an ApplierControls."""
-
-
-class RatBlockLengthError(RiosError):
-    """A block of an attribute table has a wrong length."""
-
-
-class RatMismatchError(RiosError):
-    """Attribute tables are inconsistent."""
+class ImageOpenError(FileOpenError):
+    """GDAL can't open a raster."""
 
 
 class IntersectionError(RiosError):
@@ -125,32 +69,88 @@ class JobMgrError(RiosError):
     """A job manager failed."""
 
 
-class ColorTableGenerationError(RiosError):
-    """A colour table can't be generated."""
+class KeysMismatch(RiosError):
+    """Keys are not those expected."""
+
+
+class MismatchedListLengthsError(RiosError):
+    """The function set a list of outputs whose length is not that of the list of files."""
+
+
+class OutsideImageBoundsError(RiosError):
+    """A block lies outside the raster."""
+
+
+class ParameterError(RiosError):
+    """A control or an argument has a value that is wrong, or that leat.rios can't honour."""
 
 
 class PermissionError(RiosError):
     """A temporary file can't be written."""
 
 
-class TimeoutError(RiosError):
-    """Something took too long."""
+class ProcessCancelledError(RiosError):
+    """The user cancelled the run by the progress object."""
 
 
-class UnavailableError(RiosError):
-    """Something that was asked for is not available here."""
+class RatBlockLengthError(RiosError):
+    """A block of an attribute table has a wrong length."""
 
 
-class WorkerExceptionError(RiosError):
-    """The function failed in a compute worker; __cause__ says how."""
+class RatMismatchError(RiosError):
+    """Attribute tables are inconsistent."""
+
+
+class ResampleNeededError(RiosError):
+    """The inputs are on several grids, and the controls name no reference."""
 
 
 class SinglePassActionsError(RiosError):
     """Statistics or pyramids can't be made in one pass."""
 
 
-class ECSError(RiosError):
-    """An error of AWS ECS."""
+class ThematicError(RiosError):
+    """A file can't be made thematic."""
+
+
+class TimeoutError(RiosError):
+    """Something took too long."""
+
+
+class TypeConversionError(RiosError):
+    """A type has no counterpart."""
+
+
+class UnavailableError(RiosError):
+    """Something that was asked for is not available here."""
+
+
+class VectorAttributeError(RiosError):
+    """A layer has no attribute of a name."""
+
+
+class VectorGeometryTypeError(RiosError):
+    """A layer has geometries of an unexpected type."""
+
+
+class VectorLayerError(RiosError):
+    """A file of vectors, or a layer of it, can't be opened."""
+
+
+class VectorProjectionError(RiosError):
+    """Vectors are in another projection."""
+
+
+class VectorRasterizationError(RiosError):
+    """Rasterizing vectors failed."""
+
+
+class WorkerExceptionError(RiosError):
+    """The function failed in a compute worker; __cause__ says how."""
+
+
+class WrongControlsObject(RiosError):
+    """The controls are not an ApplierControls."""
 
 
 _warned: set[tuple[str, str, int]] = set()

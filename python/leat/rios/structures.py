@@ -46,10 +46,9 @@ class ConcurrencyStyle:
 
     computeWorkerKind is CW_NONE (the calling thread), CW_THREADS, CW_SUBPROC (processes of this
     machine), CW_SLURM or CW_PBS. numComputeWorkers is the number of threads, processes or jobs.
-    numReadWorkers is the number of leat's readers; 0 is leat's default. computeWorkersRead and
-    singleBlockComputeWorkers are leat's workers_read and single_block_jobs. computeBarrierTimeout
-    is how long, in seconds, jobs on a cluster may wait for each other. leat does not need the other
-    timeouts.
+    numReadWorkers is the number of leat's readers; 0 is leat's default. On a cluster,
+    singleBlockComputeWorkers is leat's single_block_jobs, and computeBarrierTimeout is how long, in
+    seconds, jobs may wait for each other. The other arguments have no meaning for leat.
     """
 
     def __init__(self, numReadWorkers: int = 0, numComputeWorkers: int = 0,
@@ -76,18 +75,18 @@ class ConcurrencyStyle:
             raise ValueError(f"numComputeWorkers 0: want at least 1 for {computeWorkerKind}")
         if computeWorkerKind == CW_THREADS and computeWorkersRead:
             raise ValueError("computeWorkersRead: want False or None for CW_THREADS")
-        self.numReadWorkers = numReadWorkers
-        self.numComputeWorkers = numComputeWorkers
         self.computeWorkerKind = computeWorkerKind
+        self.numComputeWorkers = numComputeWorkers
+        self.singleBlockComputeWorkers = singleBlockComputeWorkers
         self.computeWorkerExtraParams = computeWorkerExtraParams
         self.computeWorkersRead = computeWorkersRead
-        self.singleBlockComputeWorkers = singleBlockComputeWorkers
+        self.numReadWorkers = numReadWorkers
         self.haveSharedTemp = haveSharedTemp
-        self.readBufferInsertTimeout = readBufferInsertTimeout
-        self.readBufferPopTimeout = readBufferPopTimeout
-        self.computeBufferInsertTimeout = computeBufferInsertTimeout
-        self.computeBufferPopTimeout = computeBufferPopTimeout
         self.computeBarrierTimeout = computeBarrierTimeout
+        self.computeBufferPopTimeout = computeBufferPopTimeout
+        self.computeBufferInsertTimeout = computeBufferInsertTimeout
+        self.readBufferPopTimeout = readBufferPopTimeout
+        self.readBufferInsertTimeout = readBufferInsertTimeout
 
     def __repr__(self) -> str:
         return f"ConcurrencyStyle({', '.join(f'{k}={v}' for k, v in vars(self).items())})"
@@ -276,18 +275,11 @@ class Timers:
     def formatReport(self, level: int = 0) -> str:
         """Return a table of the times; level=1 adds the distribution of each."""
         summary = self.makeSummaryDict()
-        lines = []
-        wall = summary.pop("walltime", None)
-        if wall is not None:
-            lines += [f"Wall clock elapsed time: {wall['tot']:.1f} seconds", ""]
-        lines += ["Timer                      Total (sec)", "-" * 38]
-        lines += [f"{name:<24}{one['tot']:14.1f}" for name, one in summary.items()]
-        if level > 0:
-            lines += ["", "", "Timer                   N,Min,Lower,Median,Upper,Max", "-" * 55]
-            for name, one in summary.items():
-                parts = ",".join(f"{one[k]:.4f}" for k in ("min", "lower", "median", "upper",
-                                                           "max"))
-                lines.append(f"{name:<24}{one['N']:.0f},{parts}")
+        columns = ["tot"] if level == 0 else ["tot", "N", "min", "lower", "median", "upper", "max"]
+        lines = [f"{'seconds':<24}" + "".join(f"{name:>10}" for name in columns)]
+        for name, one in summary.items():
+            texts = [f"{one[c]:.0f}" if c == "N" else f"{one[c]:.3f}" for c in columns]
+            lines.append(f"{name:<24}" + "".join(f"{text:>10}" for text in texts))
         return "\n".join(lines)
 
     def __getstate__(self) -> dict[str, Any]:
