@@ -254,6 +254,67 @@ class Grids(RiosCase):
         self.assertTrue(there.alignedWith(a))
 
     @slow("starts leat several times")
+    def test_resampled_inputs_end_with_the_grid(self) -> None:
+        fine = scene(1, 200, 240, 3)
+        a = self.raster("a.tif", scene(1, 60, 80))
+        b = self.raster("b.tif", fine, -10.5, -10.5, nodata=7)
+        margins = []
+
+        def function(info: Any, inputs: Any, outputs: Any) -> None:
+            margins.append(inputs.b[0, :2])
+            outputs.o = inputs.b
+
+        self.apply(function, {"a": a, "b": b}, {"o": self.path("o.img")}, setReferenceImage="a",
+                   setFootprintType=rios("const").BOUNDS_FROM_REFERENCE, setOverlap=2)
+        self.assertTrue((margins[0] == 7).all())
+        half = self.raster("h.tif", fine[:, :40, :50], 4.5, 7.5)
+        self.apply(copy, {"r": a, "a": half}, {"o": self.path("o.img")}, setReferenceImage="r",
+                   setFootprintType=rios("const").UNION)
+        want = gdal().Warp("", half, format="MEM", outputBounds=(X, Y - 600, X + 800, Y),
+                           xRes=10, yRes=10)
+        np.testing.assert_array_equal(self.read(self.path("o.img"))[0], want.ReadAsArray())
+
+    @slow("starts leat several times")
+    def test_nodata_of_one_band_of_a_resampled_input(self) -> None:
+        pixels = np.tile(scene(1, 60, 80) % 9, (2, 1, 1))
+        b = self.raster("b.img", pixels, 3.5, 3.5, driver="HFA")
+        dataset = gdal().Open(b, 1)
+        dataset.GetRasterBand(1).SetNoDataValue(5)
+        dataset = None
+        a = self.raster("r.tif", scene(1, 60, 80))
+        self.apply(copy, {"r": a, "a": b}, {"o": self.path("o.img")}, setReferenceImage="r",
+                   setResampleMethod="average",
+                   setFootprintType=rios("const").BOUNDS_FROM_REFERENCE)
+        made = self.read(self.path("o.img"))
+        self.assertEqual((made[0, 0, 0], made[1, 0, 0]), (5, 0))
+        self.assertTrue((made[0] != made[1]).any())
+
+    @slow("starts leat several times")
+    def test_reference_grids(self) -> None:
+        defn = rios("pixelgrid").PixelGridDefn
+        grid = defn(projection=wkt(), xMin=X, xMax=X + 795, yMin=Y - 602, yMax=Y, xRes=10, yRes=10)
+        bounds = rios("const").BOUNDS_FROM_REFERENCE
+
+        def ramp(info: Any, inputs: Any, outputs: Any) -> None:
+            x, y = info.getBlockCoordArrays()
+            outputs.o = np.stack((x, y))
+
+        a = self.raster("a.tif", scene(1, 60, 80))
+        self.apply(copy, {"a": a}, {"o": self.path("o.img")}, setReferencePixgrid=grid,
+                   setFootprintType=bounds)
+        np.testing.assert_array_equal(self.read(self.path("o.img")), scene(1, 60, 80))
+        for overlap in (0, 2):  # no inputs
+            self.apply(ramp, {}, {"o": self.path("o.img")}, setReferencePixgrid=grid,
+                       setFootprintType=bounds, setOverlap=overlap)
+            made = self.read(self.path("o.img"))
+            self.assertEqual(made.shape, (2, 60, 80))
+            self.assertEqual((made[0, 0, 0], made[1, 59, 79]), (X + 5, Y - 595))
+        b = self.raster("b.tif", scene(1, 30, 40), size=20)
+        done = self.apply(lambda info, inputs, outputs: None, {"x": [a, b]}, {},
+                          setReferenceImage="x")  # the last of a list
+        self.assertEqual(done.workinggrid.getDimensions(), (30, 40))
+
+    @slow("starts leat several times")
     def test_grid_of_vectors_alone(self) -> None:
         with self.assertRaises(rios("rioserrors").ParameterError):
             self.apply(copy, {"a": self.vector([("POLYGON((500000 6999900,500300 6999900,500300 "
@@ -367,12 +428,38 @@ class Outputs(RiosCase):
                 np.testing.assert_array_equal(made, corner)
                 dataset = band = None
             self.apply(copy, {"a": path}, {"o": out}, setOutputDriverName=driver,
-                       setCalcStats=False, setThematic=True)
+                       setCalcStats=(False, "o"), setThematic=True)
             dataset = gdal().Open(out)
             band = dataset.GetRasterBand(1)
             self.assertEqual((band.GetOverviewCount(), band.GetMetadataItem("LAYER_TYPE")),
                              (0, "thematic"))
             self.assertIsNone(band.GetMetadataItem("STATISTICS_MEAN"))
+
+    @slow("starts leat several times")
+    def test_histograms_of_classes(self) -> None:
+        a = scene(1, 300, 400) // 2
+        a[0, :20] = 0
+        path = self.raster("a.tif", a)
+        counts = np.bincount(a[a > 0])
+        for driver, ending in (("HFA", "img"), ("GTiff", "tif")):
+            for dtype in ("uint16", "int32", "float32"):
+                with self.subTest(driver, dtype=dtype):
+                    out = self.path("o." + ending)
+                    self.apply(lambda i, n, o: setattr(o, "o", n.a.astype(dtype)), {"a": path},
+                               {"o": out}, setOutputDriverName=driver, setThematic=True)
+                    dataset = gdal().Open(out)
+                    band = dataset.GetRasterBand(1)
+                    items = {key[11:]: value for key, value in band.GetMetadata().items()}
+                    made = np.array(items["HISTOBINVALUES"].strip("|").split("|"), "i8")
+                    np.testing.assert_array_equal(made, counts)
+                    self.assertEqual((items["HISTOMIN"], items["HISTOBINFUNCTION"],
+                                      items["MODE"]), ("0", "direct", str(counts.argmax())))
+                    self.assertEqual(float(items["MEDIAN"]), np.median(a[a > 0]))
+                    np.testing.assert_array_equal(band.ReadAsArray(), a[0])
+                    if driver == "HFA":
+                        table = band.GetDefaultRAT()
+                        self.assertEqual(table.GetRowCount(), len(counts))
+                    dataset = band = None
 
     @slow("starts leat several times")
     def test_call_before_close(self) -> None:
@@ -465,6 +552,13 @@ class Workers(RiosCase):
         self.assertLessEqual(len(done.otherArgsList), workers)
         self.assertEqual(done.timings.makeSummaryDict()["userfunction"]["N"], 25)
         np.testing.assert_array_equal(self.read(self.path("o.tif")), a + 3)
+
+    def test_no_other_arguments(self) -> None:
+        applier = rios("applier")
+        style = applier.ConcurrencyStyle(numComputeWorkers=1, computeWorkerKind=applier.CW_THREADS)
+        done = self.apply(copy, {"a": self.raster("a.tif", scene(1, 60, 80))},
+                          {"o": self.path("o.img")}, setConcurrencyStyle=style)
+        self.assertEqual(done.otherArgsList, [])
 
     def test_threads(self) -> None:
         self.check(rios("structures").CW_THREADS, 2)

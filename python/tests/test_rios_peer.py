@@ -91,7 +91,10 @@ class OwnTests(RiosCase):
 
     def test_blocks(self) -> None:
         self.run_modules("testavg", "testcoords", "testlayerselection", "testoverlap",
-                         "testreaderinfo", "testbeforeclose", "testsigned8bit", "testcolortable")
+                         "testreaderinfo", "testbeforeclose", "testsigned8bit")
+
+    def test_tables(self) -> None:
+        self.run_modules("testcolortable", "testratcolortable", "testratstats")
 
     def test_workers(self) -> None:
         self.run_modules("testavgthreads", "testavgsubproc", "testapplyreturn")
@@ -120,6 +123,7 @@ class SamePixels(RiosCase):
         a = self.raster("a.tif", scene(2, 330, 410), nodata=7)
         b = self.raster("b.tif", scene(2, 300, 380), 41, 23)
         fine = self.raster("fine.tif", scene(2, 500, 640), 3.3, -2.1, nodata=3, size=5)
+        half = self.raster("half.tif", scene(1, 300, 300), 4.5, 7.5)
         zone = self.raster("zone.tif", scene(1, 200, 250), 13.7, 20, nodata=0, epsg=32755)
         x0, y0 = X + 80.5 * SIZE, Y - 60.25 * SIZE
         square = self.path("areas.geojson")
@@ -150,6 +154,17 @@ class SamePixels(RiosCase):
               "setInputNoDataValue": [11, "zone"]}),
             ("np.concatenate((a[:1], zone))", {"a": a, "zone": zone},
              {"setReferenceImage": ["zone"], "setFootprintType": [1]}),
+            *[("np.stack((fine[0], fine[0][::-1, ::-1]))", {"a": a, "fine": fine},
+               {"setReferenceImage": ["a"], "setOverlap": [9], "setFootprintType": [footprint],
+                "setResampleMethod": ["bilinear"]}) for footprint in (0, 1, 2)],
+            *[("np.concatenate((a[:1], half))", {"a": a, "half": half},
+               {"setReferenceImage": ["a"], "setFootprintType": [footprint],
+                "setInputNoDataValue": [5, "half"], "setResampleMethod": ["average"]})
+              for footprint in (0, 1)],
+            ("np.stack((x, y)).astype('i4')", {}, {"setReferenceImage": [a],
+                                                   "setFootprintType": [2], "setOverlap": [1]}),
+            ("a // 9", {"a": a}, {"setThematic": [True]}),
+            ("a", {"a": a}, {"setThematic": [True], **gtiff}),
             ("fine[0] + fine[1]", {"fine": [a, b]}, {"selectInputImageLayers": [[2]]}),
             ("v", {"a": a, "v": square}, {}),
             ("v", {"a": a, "v": square}, {"setBurnAttribute": ["class"], "setAlltouched": [True],

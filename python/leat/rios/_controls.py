@@ -10,6 +10,7 @@ import numpy as np
 from . import const
 from .structures import ConcurrencyStyle
 
+
 class ApplierControls:
     """ApplierControls holds what apply does other than by default.
 
@@ -25,48 +26,54 @@ class ApplierControls:
     """
 
     def __init__(self) -> None:
-        self.loggingstream: Any = sys.stdout
-        self.drivername: str = const.DEFAULTDRIVERNAME
+        self.optionsByImage: dict[str, dict[str, Any]] = {}
+        # The grid and its blocks.
         self.overlap: int = const.DEFAULTOVERLAP
-        self.windowxsize: int = const.DEFAULTWINDOWXSIZE
         self.windowysize: int = const.DEFAULTWINDOWYSIZE
-        self.footprint: int = const.DEFAULTFOOTPRINT
-        self.referenceImage: Optional[str] = None
-        self.referencePixgrid: Any = None
+        self.windowxsize: int = const.DEFAULTWINDOWXSIZE
         self.filesforextent: Optional[list[str]] = None
-        self.progress: Any = None
-        self.creationoptions: Optional[list[str]] = None
-        self.statsIgnore: Any = 0
+        self.footprint: int = const.DEFAULTFOOTPRINT
+        self.referencePixgrid: Any = None
+        self.referenceImage: Optional[str] = None
+        # Inputs.
         self.inputnodata: Any = None
-        self.calcStats: bool = True
-        self.omitPyramids: bool = False
-        self.omitBasicStats: bool = False
-        self.omitHistogram: bool = False
-        self.overviewLevels: list[int] = const.DEFAULT_OVERVIEWLEVELS
-        self.overviewMinDim: int = const.DEFAULT_MINOVERVIEWDIM
-        self.overviewAggType: Optional[str] = None
-        self.singlePassPyramids: Optional[bool] = None
-        self.singlePassBasicStats: Optional[bool] = None
-        self.singlePassHistogram: Optional[bool] = None
-        self.thematic: bool = False
-        self.layernames: Optional[list[str]] = None
-        self.tempdir: str = "."
-        self.resampleMethod: str = const.DEFAULT_RESAMPLEMETHOD
-        self.concurrency: ConcurrencyStyle = ConcurrencyStyle()
-        self.autoColorTableType: Optional[str] = const.DEFAULT_AUTOCOLORTABLETYPE
-        self.allowOverviewsGdalwarp: bool = False
-        self.approxStats: bool = False
         self.layerselection: Optional[list[int]] = None
-        self.jobName: Optional[str] = None
-        self.callBeforeClose: Any = None
-        self.burnvalue: Any = 1
+        self.resampleMethod: str = const.DEFAULT_RESAMPLEMETHOD
+        self.allowOverviewsGdalwarp: bool = False
+        self.tempdir: str = "."
+        # Vectors.
+        self.vectorlayer: Union[int, str] = 0
+        self.vectordatatype: Any = np.uint8
         self.vectornull: Any = 0
         self.burnattribute: Optional[str] = None
-        self.filtersql: Optional[str] = None
+        self.burnvalue: Any = 1
         self.alltouched: bool = False
-        self.vectordatatype: Any = np.uint8
-        self.vectorlayer: Union[int, str] = 0
-        self.optionsByImage: dict[str, dict[str, Any]] = {}
+        self.filtersql: Optional[str] = None
+        # Outputs.
+        self.drivername: str = const.DEFAULTDRIVERNAME
+        self.creationoptions: Optional[list[str]] = None
+        self.layernames: Optional[list[str]] = None
+        self.statsIgnore: Any = 0
+        self.thematic: bool = False
+        self.autoColorTableType: Optional[str] = const.DEFAULT_AUTOCOLORTABLETYPE
+        self.callBeforeClose: Any = None
+        # Statistics and overviews of outputs.
+        self.calcStats: bool = True
+        self.approxStats: bool = False
+        self.omitBasicStats: bool = False
+        self.omitHistogram: bool = False
+        self.omitPyramids: bool = False
+        self.overviewAggType: Optional[str] = None
+        self.overviewLevels: list[int] = const.DEFAULT_OVERVIEWLEVELS
+        self.overviewMinDim: int = const.DEFAULT_MINOVERVIEWDIM
+        self.singlePassBasicStats: Optional[bool] = None
+        self.singlePassHistogram: Optional[bool] = None
+        self.singlePassPyramids: Optional[bool] = None
+        # The run.
+        self.concurrency: ConcurrencyStyle = ConcurrencyStyle()
+        self.jobName: Optional[str] = None
+        self.loggingstream: Any = sys.stdout
+        self.progress: Any = None
 
     def setOptionForImagename(self, option: str, imagename: Optional[str], value: Any) -> None:
         """Set a control, by the name of its attribute, for one image or, with None, for all."""
@@ -221,10 +228,10 @@ class ApplierControls:
 
     # Statistics and overviews of outputs.
 
-    def setCalcStats(self, calcStats: bool) -> None:
+    def setCalcStats(self, calcStats: bool, imagename: Optional[str] = None) -> None:
         """Set whether outputs have overviews, statistics and histograms; default True."""
-        self.calcStats = calcStats
-        self.omitPyramids = self.omitBasicStats = self.omitHistogram = not calcStats
+        for option in ("omitPyramids", "omitBasicStats", "omitHistogram"):
+            self.setOptionForImagename(option, imagename, not calcStats)
 
     def setOmitPyramids(self, omitPyramids: bool, imagename: Optional[str] = None) -> None:
         """Set whether outputs have no overviews; default False."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, Iterator, Optional
 
 import numpy as np
@@ -18,13 +19,17 @@ _EXACT = ("Byte", "Int8", "UInt16", "Int16")
 """GDAL's types of which leat counts histograms exactly."""
 
 
-def finish(path: str, centre: bool, histogram: bool,
+_MAX_CLASSES = 1 << 26
+"""Most classes whose pixels are counted one by one."""
+
+
+def finish(path: str, centre: bool, histogram: bool, thematic: bool,
            call: Optional[tuple[Callable[..., Any], tuple[Any, ...]]]) -> None:
     """Complete an output.
 
     centre: its overviews take the pixels at the centre of cells. histogram: it has one, which is
-    counted anew for types of which leat's is not exact. call is a function that gets the dataset,
-    and its further arguments.
+    counted anew for types of which leat's is not exact, and by class if thematic is set. call is a
+    function that gets the dataset, and its further arguments.
     """
     if "://" in path:
         return  # it is in a store, and remains as leat wrote it
@@ -32,8 +37,8 @@ def finish(path: str, centre: bool, histogram: bool,
     if dataset is None:
         raise FileOpenError(f"{path}: GDAL can't open the output")
     gdal = _gdal.module("gdal")
-    histogram = histogram and gdal.GetDataTypeName(
-        dataset.GetRasterBand(1).DataType) not in _EXACT
+    kind = gdal.GetDataTypeName(dataset.GetRasterBand(1).DataType)
+    histogram = histogram and (thematic or kind not in _EXACT)
     if not (centre or histogram or call is not None):
         return
     dataset = None
@@ -46,7 +51,7 @@ def finish(path: str, centre: bool, histogram: bool,
         if centre:
             _centre_overviews(band)
         if histogram:
-            _count(band)
+            (_count_classes if thematic else _count)(band)
     if call is not None:
         function, args = call
         function(dataset, *args)
@@ -90,6 +95,30 @@ def _centre_overviews(band: Any) -> None:
             rows = np.minimum(np.arange(count) * factor + factor // 2, pixels.shape[0] - 1)
             columns = np.minimum(np.arange(overview.XSize) * factor + factor // 2, band.XSize - 1)
             overview.WriteArray(pixels[np.ix_(rows, columns)], 0, row // factor)
+
+
+def _count_classes(band: Any) -> None:
+    """Count the pixels of each class from 0. A band with negative values gets no histogram."""
+    least, most = (band.GetMetadataItem("STATISTICS_" + end) for end in ("MINIMUM", "MAXIMUM"))
+    if least is None or most is None or float(least) < 0 or float(most) >= _MAX_CLASSES:
+        return
+    bins = math.ceil(float(most)) + 1
+    counts = np.zeros(bins, np.int64)
+    nodata = band.GetNoDataValue()
+    for _, pixels in _strips(band, 1):
+        valid = np.isfinite(pixels)
+        if nodata is not None:
+            valid &= pixels != nodata
+        classes = np.floor(pixels[valid] + 0.5) if pixels.dtype.kind == "f" else pixels[valid]
+        counts += np.bincount(classes.astype(np.int64), minlength=bins)
+    if counts.sum() == 0:
+        return
+    median = int(np.searchsorted(np.cumsum(counts), counts.sum() / 2))
+    for name, value in (("HISTOMIN", "0"), ("HISTOMAX", str(bins - 1)),
+                        ("HISTONUMBINS", str(bins)), ("HISTOBINFUNCTION", "direct"),
+                        ("MEDIAN", str(median)), ("MODE", str(int(counts.argmax()))),
+                        ("HISTOBINVALUES", "|".join(map(str, counts)) + "|")):
+        band.SetMetadataItem("STATISTICS_" + name, value)
 
 
 def _count(band: Any) -> None:

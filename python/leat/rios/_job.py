@@ -30,7 +30,7 @@ _BLOCK_PIXELS = 1 << 24
 
 _METHODS = ("NEAREST", "AVERAGE", "MODE")
 
-_SAME_FOR_ALL = ("overviews", "overview_method", "no_stats", "no_histogram", "thematic")
+_SAME_FOR_ALL = ("thematic", "overviews", "overview_method", "no_stats", "no_histogram")
 """Options that leat has for all outputs together."""
 
 _GTIFF_OPTIONS = {"ZLEVEL": "LEVEL", "ZSTD_LEVEL": "LEVEL", "DEFLATE_LEVEL": "LEVEL"}
@@ -96,7 +96,7 @@ class Job:
         if c.referenceImage is not None:
             path = c.referenceImage
             if path in vars(self.infiles):
-                path = next(p for name, _, p in self.files if name == path)
+                path = [p for name, _, p in self.files if name == path][-1]  # the last of a list
             reference = grids[path] if path in grids else pixelGridFromFile(path)
             self.crs_file = path
         elif c.referencePixgrid is not None:
@@ -159,8 +159,7 @@ class Job:
             crs = self.temporary.file(".wkt")
             with open(crs, "w") as file:
                 file.write(self.grid.projection)
-        g = self.grid
-        values = [float(v) for v in (g.xMin, g.yMin, g.xMax, g.yMax, g.xRes, g.yRes)]
+        values = [float(v) for v in (*_whole_pixels(self.grid), self.grid.xRes, self.grid.yRes)]
         return ",".join([crs, *map(repr, values)])
 
     # Inputs.
@@ -177,7 +176,19 @@ class Job:
                                               [(number, path)], False)
             elif files:
                 sources += self.add_input(name, name, files, isinstance(value, (list, tuple)))
+        if not self.files:
+            self.inputs["grid"] = self.empty()  # leat needs an input
         return sources
+
+    def empty(self) -> str:
+        """Return the path of a raster on the grid whose pixels are 0."""
+        rows, columns = self.grid.getDimensions()
+        gdal = _gdal.module("gdal")
+        target = self.temporary.file(".vrt")
+        dataset = gdal.GetDriverByName("VRT").Create(target, columns, rows, 1, gdal.GDT_Byte)
+        dataset.SetGeoTransform(self.grid.makeGeoTransform())
+        dataset.SetProjection(self.grid.projection)
+        return target
 
     def unused(self, name: str) -> str:
         """Return a name that no input has."""
@@ -228,15 +239,16 @@ class Job:
         if nodata is not None:
             values = (list(nodata) if isinstance(nodata, (list, tuple, np.ndarray))
                       else [nodata] * len(values))
-        known = None if None in values else " ".join(map(_number, values))
+        known = None
+        if any(v is not None for v in values):
+            known = " ".join("none" if v is None else _number(v) for v in values)
         method = self.option("resampleMethod", name)
-        place = grid.reproject(self.grid)
         gdal = _gdal.module("gdal")
         target = self.temporary.file(".vrt")
         options = gdal.WarpOptions(
-            format="VRT", outputBounds=(place.xMin, place.yMin, place.xMax, place.yMax),
-            xRes=self.grid.xRes, yRes=self.grid.yRes, srcSRS=grid.projection,
-            dstSRS=self.grid.projection, resampleAlg=method, srcNodata=known, dstNodata=known,
+            format="VRT", outputBounds=_whole_pixels(self.grid), xRes=self.grid.xRes,
+            yRes=self.grid.yRes, srcSRS=grid.projection, dstSRS=self.grid.projection,
+            resampleAlg=method, srcNodata=known, dstNodata=known,
             overviewLevel="AUTO" if self.controls.allowOverviewsGdalwarp else "NONE")
         try:
             made = gdal.Warp(target, os.path.abspath(path) if os.path.exists(path) else path,
@@ -411,13 +423,18 @@ class Job:
                    self.targets)
 
     def statistics(self, name: str) -> dict[str, Any]:
-        """Return the options of statistics."""
+        """Return the options of statistics.
+
+        Of thematic outputs, leat writes no histogram: finish counts the pixels of each class.
+        """
         no_stats = bool(self.option("omitBasicStats", name))
         no_histogram = bool(self.option("omitHistogram", name))
         if no_stats and not no_histogram:
             raise ParameterError(f"setOmitBasicStats: output {name} would have a histogram without "
                                  "statistics, which leat does not write: omit both or none")
-        return {"no_stats": no_stats, "no_histogram": no_histogram and not no_stats}
+        thematic = bool(self.option("thematic", name))
+        return {"no_stats": no_stats,
+                "no_histogram": (no_histogram or thematic) and not no_stats}
 
 
 class _Temporary(contextlib.AbstractContextManager["_Temporary"]):
@@ -454,6 +471,18 @@ def _grid_of(path: str, dataset: Any) -> PixelGridDefn:
                              ncols=dataset.RasterXSize, projection=dataset.GetProjection())
     except ParameterError as e:
         raise ParameterError(f"input {path}: {e}") from None
+
+
+def _whole_pixels(grid: PixelGridDefn) -> tuple[float, float, float, float]:
+    """Return xMin, yMin, xMax and yMax of the whole pixels of a grid; its upper left corner stays.
+
+    A reference grid may have other bounds.
+    """
+    rows, columns = grid.getDimensions()
+    x0, dx, _, y0, _, dy = grid.makeGeoTransform()
+    x1, y1 = x0 + columns * dx, y0 + rows * dy
+    return (x0, grid.yMin if abs(grid.yMin - y1) < 1e-6 * grid.yRes else y1,
+            grid.xMax if abs(grid.xMax - x1) < 1e-6 * grid.xRes else x1, y0)
 
 
 def _split(option: str) -> tuple[str, str]:

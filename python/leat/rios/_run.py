@@ -60,6 +60,7 @@ def run(function: Callable[..., Any], infiles: FilenameAssociations,
                 "max": one.get("max_seconds", 0)})
     for name, number, path in job.targets:
         finish(path, job.centres[name], not controls.getOptionForImagename("omitHistogram", name),
+               bool(controls.getOptionForImagename("thematic", name)),
                controls.getOptionForImagename("callBeforeClose", name))
     return done
 
@@ -118,10 +119,13 @@ class _Where:
         if self.caller is not None:
             self.done.timings.merge(self.caller.timings)
             self.done.otherArgsList = self.caller.others if self.caller.copies else [self.other]
+            if self.other is None and self.caller.copies:
+                self.done.otherArgsList = []
         elif self.collector is not None:
             if result.merged is not None and result.merged is not self.collector:
                 self.collector.add(result.merged)  # of a single block
-            self.done.otherArgsList = self.collector.others(self.other)
+            self.done.otherArgsList = ([] if self.other is None
+                                       else self.collector.others(self.other))
 
 
 class _Progress:

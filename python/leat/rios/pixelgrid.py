@@ -104,16 +104,15 @@ class PixelGridDefn:
     def alignedWith(self, other: PixelGridDefn) -> bool:
         """Return whether both are parts of one grid.
 
-        Edges may differ by 0.01 of a pixel, divided by the number of pixels along the side.
+        Corners may differ by 0.001 of a pixel, divided by the length of the longest side in pixels.
         """
         if not self.isComparable(other):
             return False
-        rows, columns = self.getDimensions()
-        for a, b, size, count in ((self.xMin, other.xMin, self.xRes, columns),
-                                  (self.yMax, other.yMax, self.yRes, rows)):
-            pixels = (a - b) / size
-            rounding = 4 * np.spacing(max(abs(a), abs(b))) / size
-            if abs(pixels - round(pixels)) > max(0.01 / max(1, count), rounding):
+        longest = max(1, *self.getDimensions(), *other.getDimensions())
+        tolerance = 0.001 * min(self.xRes, self.yRes) / longest
+        for a, b, size in ((self.xMin, other.xMin, self.xRes), (self.yMax, other.yMax, self.yRes)):
+            rounding = 4 * np.spacing(max(abs(a), abs(b)))
+            if abs(a - _snap(a, b, size)) > max(tolerance, rounding):
                 return False
         return True
 
