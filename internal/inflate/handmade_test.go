@@ -478,3 +478,42 @@ func TestTilesOfRealFiles(t *testing.T) {
 	}
 	t.Logf("%d tiles of %d files", tiles, len(names))
 }
+
+// TestMatchesWhereTheFastLoopEnds decodes matches, alone and joined with the literal before, where
+// the loops just may store one, and a byte before and behind that.
+func TestMatchesWhereTheFastLoopEnds(t *testing.T) {
+	var d Decoder
+	lens := make([]int, 286)
+	for s := 254; s < len(lens); s++ { // 32 words of 5 bits, so short that two are joined
+		lens[s] = 5
+	}
+	lit, dist := makeCode(lens...), flat(30)
+	for _, back := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 31, 32, 33, 63, 64, 400} {
+		start := make([]byte, back)
+		for i := range start {
+			start[i] = byte(i + 1)
+		}
+		for length := 3; length <= 258; length++ {
+			if testing.Short() && length%16 > 3 {
+				continue
+			}
+			for literals := range 2 {
+				var w writer
+				w.stored(0, start)
+				w.dynamic(1, lit, dist)
+				for range literals {
+					w.literal(lit, 255)
+				}
+				w.match(lit, dist, length, back)
+				w.word(lit, endOfBlock)
+				src := append(framed(w.raw, w.data), make([]byte, 2*inSpace)...)
+				for space := back + outSpace - 1; space <= back+outSpace+1; space++ {
+					for _, portable := range []bool{false, true} {
+						d.portable = portable
+						agreeWith(t, &d, src, space, w.data, nil)
+					}
+				}
+			}
+		}
+	}
+}
