@@ -26,7 +26,7 @@ import (
 var Part = &runner.Part{Name: "codec", Summary: "decoding of deflate tiles, and libdeflate", Runs: 9,
 	Sections: []string{"uint16", "ndvi", "elevation", "classes", "mask"},
 	Flags: func(fs *flag.FlagSet) {
-		fs.StringVar(&scenes, "scenes", "", "`directory` of Landsat 8 scenes, l8_B4.tif and so on")
+		fs.StringVar(&scenes, "scenes", "", "`directory` of Landsat 8 scenes, l8_B4.tif and so on; -quick leaves them out")
 	}, Run: run}
 
 var scenes string
@@ -34,7 +34,7 @@ var scenes string
 // stream is a zlib stream and the tile that it holds.
 type stream struct{ packed, raw []byte }
 
-// encoders are those that write streams for libdeflate's peer, after the package's own.
+// encoders write the streams: the first in this process, the others in the peer.
 var encoders = []string{"leat", "libdeflate", "zlib"}
 
 func run(ctx context.Context, o *runner.Options) (err error) {
@@ -94,13 +94,14 @@ func run(ctx context.Context, o *runner.Options) (err error) {
 
 // compare measures one kind of stream, and returns the end of its row.
 func compare(peer *peer, dir string, im *image, tiles [][]byte, encoder string, o *runner.Options) ([]string, error) {
-	file := filepath.Join(dir, "tiles")
+	const base = "tiles" // for the peer, which runs in dir
+	file := filepath.Join(dir, base)
 	streams := im.encode(tiles)
 	if err := writeStreams(file, streams); err != nil {
 		return nil, err
 	}
 	if encoder != encoders[0] {
-		if _, err := peer.ask("pack %s %s", encoder, file); err != nil {
+		if _, err := peer.ask("pack %s %s", encoder, base); err != nil {
 			return nil, err
 		}
 		var err error
@@ -108,7 +109,7 @@ func compare(peer *peer, dir string, im *image, tiles [][]byte, encoder string, 
 			return nil, err
 		}
 	}
-	if _, err := peer.ask("load %s", file); err != nil {
+	if _, err := peer.ask("load %s", base); err != nil {
 		return nil, err
 	}
 	var d inflate.Decoder
@@ -116,8 +117,12 @@ func compare(peer *peer, dir string, im *image, tiles [][]byte, encoder string, 
 	out := make([]byte, len(tiles[0]))
 	for _, s := range streams {
 		total, packed = total+len(s.raw), packed+len(s.packed)
-		if n, err := d.Zlib(out[:len(s.raw)], s.packed); err != nil || !bytes.Equal(out[:n], s.raw) {
-			return nil, fmt.Errorf("decoding: %d bytes, other than those encoded: %w", n, err)
+		n, err := d.Zlib(out[:len(s.raw)], s.packed)
+		if err == nil && !bytes.Equal(out[:n], s.raw) {
+			err = errors.New("other bytes than those encoded")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("decoding: %d of %d bytes: %w", n, len(s.raw), err)
 		}
 	}
 	passes := max(1, 30_000_000/total)

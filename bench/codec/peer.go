@@ -51,7 +51,8 @@ func startPeer(ctx context.Context, dir string) (*peer, error) {
 			return nil, err
 		}
 	}
-	p.cmd = exec.CommandContext(ctx, program)
+	p.cmd = exec.CommandContext(ctx, "./"+filepath.Base(program))
+	p.cmd.Dir = dir // commands name files without their directory, whose name may have spaces
 	p.cmd.Stderr = os.Stderr
 	var err1, err2 error
 	p.in, err1 = p.cmd.StdinPipe()
