@@ -7,11 +7,13 @@ import functools
 import mmap
 import operator
 import os
+import sys
 import threading
 import time
 import zlib
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, TypeVar, Union, cast
+from typing import (TYPE_CHECKING, Any, Callable, Iterable, NamedTuple, Optional, TypeVar, Union,
+                    cast)
 
 from . import _fork, _libc
 from . import _cache_file as files
@@ -114,16 +116,39 @@ def _uses_file(method: _Method) -> _Method:
     @functools.wraps(method)
     def using(self: Cache, *args: Any, **named: Any) -> Any:
         users, thread = self._users, threading.get_ident()
-        users.append(thread)  # before it looks whether the cache is closed, as close() looks after
         try:
+            users.append(thread)  # before it looks whether the cache is closed: close() looks after
             return method(self, *args, **named)
         except (OSError, TypeError, ValueError):
             if self._closed:  # by a signal handler in this thread
                 raise Closed(f"{self!r}: it is closed") from None
             raise
         finally:
-            users.remove(thread)
+            try:
+                users.remove(thread)
+            except ValueError:  # an exception of a signal came before the append
+                pass
+            if self._close_due and thread not in users:
+                self._end()
     return cast(_Method, using)
+
+
+_USING: Any = getattr(_uses_file(len), "__code__")
+
+
+def _use_files(threads: Iterable[int]) -> bool:
+    """Report whether one of these threads is in a method that uses a file.
+
+    Python 3.9 may raise the exception of a signal within a finally: a thread can stay in the list.
+    """
+    frames = sys._current_frames()
+    for thread in threads:
+        frame = frames.get(thread)
+        while frame is not None:
+            if frame.f_code is _USING:
+                return True
+            frame = frame.f_back
+    return False
 
 
 class _Fill:
@@ -179,7 +204,7 @@ class Cache:
                  "_durability", "_lock_fd", "_fd", "_shared", "_index", "_size", "_misses",
                  "_pages", "_mutex", "_fills", "_fills_mutex", "_uncounted", "_batch",
                  "_no_space_until", "_data_limit", "_warned", "_warnings", "_closed", "_broken",
-                 "_users", "__weakref__")
+                 "_users", "_close_due", "__weakref__")
 
     # Read at every get: the table of what is known, the file as words and as bytes, a view of it,
     # and its slots as words.
@@ -189,6 +214,8 @@ class Cache:
     _broken: Optional[str]
     _users: list[int]
     """Threads that use the file."""
+    _close_due: bool
+    """Whether the call of a thread closes the cache when it ends."""
 
     def __init__(self, slots: int, path: Union[str, os.PathLike[str], None] = None, *,
                  dir: Union[str, os.PathLike[str], None] = None,
@@ -314,7 +341,7 @@ class Cache:
 
     def _open(self, fd: int, path: str, hidden: str, verify: str, durability: int) -> None:
         """Start on an open file that is held, and owns it."""
-        self._closed, self._broken, self._users = True, None, []
+        self._closed, self._broken, self._users, self._close_due = True, None, [], False
         self._path, self._hidden = path, hidden
         self._lock_fd, self._fd = fd, -1
         self._shared = self._index = None
@@ -982,16 +1009,25 @@ class Cache:
         """Close the cache in this process. Views stay valid; other calls raise leat.Closed.
 
         It waits for calls of other threads that read or write the file, but not for functions
-        that fill slots.
+        that fill slots. A signal handler that interrupts such a call of its own thread does not
+        wait: the call closes the cache when it ends.
         """
         if self._closed:
+            return
+        thread = threading.get_ident()
+        if thread in self._users and _use_files([thread]):  # it may hold _mutex
+            self._closed = self._close_due = True
             return
         with self._mutex:
             if self._closed:
                 return
             self._closed = True
+        self._end()
+
+    def _end(self) -> None:
+        """Release the file after the calls of other threads."""
         pause, thread = 20e-6, threading.get_ident()
-        while any(user != thread for user in list(self._users)):
+        while _use_files(user for user in list(self._users) if user != thread):
             time.sleep(pause)
             pause = min(2 * pause, 1e-3)
         with self._mutex:

@@ -98,6 +98,52 @@ class ClosedByAnotherThread(TestCase):
             signal.signal(signal.SIGALRM, before)
         cache.close()
 
+    def test_close_in_a_signal_handler_during_puts(self) -> None:
+        """The interrupted put holds the lock of its process, and ends before the cache closes."""
+        for number in range(5):
+            path = self.path(f"{number}.cache")
+            cache = leat.Cache(100_000, path)
+            stored = 0
+            before = signal.signal(signal.SIGALRM, lambda *_: cache.close())
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.02)
+                with self.assertRaises(leat.Closed):
+                    for i in range(100_000):
+                        cache.put(i, b"%d" % i)
+                        stored += 1
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.signal(signal.SIGALRM, before)
+            self.assertTrue(cache.closed)
+            self.assertEqual(cache._lock_fd, -1)
+            with leat.Cache(100_000, path) as again:
+                self.assertIn(again.stats().stored - stored, (0, 1))
+
+    def test_exceptions_of_signals(self) -> None:
+        """A call that a signal ends does not keep close() in another thread waiting."""
+        class Stop(Exception):
+            pass
+
+        def stop(*_: Any) -> None:
+            raise Stop
+
+        cache = leat.Cache(10)
+        before = signal.signal(signal.SIGALRM, stop)
+        try:
+            for i in range(500):
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, 20e-6 + i * 1e-7)
+                    while True:
+                        5 in cache
+                except Stop:
+                    pass
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        closer = threading.Thread(target=cache.close, daemon=True)
+        closer.start()
+        closer.join(60)
+        self.assertFalse(closer.is_alive())
+
 
 if __name__ == "__main__":
     unittest.main()
