@@ -60,7 +60,7 @@ class Block:
     """Window of the grid, without the margin."""
 
     _run: FunctionRun
-    _memory: InputMemory
+    _memory: Optional[InputMemory]
     _places: tuple[int, ...]
     _arrays: dict[int, list[Array]]
     _outputs: dict[str, Array]
@@ -83,6 +83,20 @@ class Block:
         return (f"<Block {self.number} of {self.total}, {w.width} x {w.height} pixels at column "
                 f"{w.column}, row {w.row}; {names}>")
 
+    def _end(self) -> None:
+        """Let later uses fail: leat uses the memory for other blocks."""
+        self._outputs.clear()
+        for arrays in (self._arrays, self._valid, self._unscaled):
+            arrays.clear()
+        self.__dict__["_memory"] = None
+
+    def _live(self) -> InputMemory:
+        """Return the memory of the inputs."""
+        if self._memory is None:
+            raise RuntimeError(f"block {self.number} has ended, and other blocks use its memory: "
+                               "copy what you keep of a block")
+        return self._memory
+
     # Inputs and outputs by name.
 
     def _input(self, name: str) -> int:
@@ -98,9 +112,8 @@ class Block:
         """Return the arrays of an input, which are made when the function first asks for them."""
         arrays = self._arrays.get(i)
         if arrays is None:
-            given, shape = self._run.inputs[i], (self.rows, self.columns)
-            arrays = [np.ndarray((len(f.bands), *shape), f.dtype, self._memory.map,
-                                 self._places[2 * n])
+            given, shape, memory = self._run.inputs[i], (self.rows, self.columns), self._live()
+            arrays = [np.ndarray((len(f.bands), *shape), f.dtype, memory.map, self._places[2 * n])
                       for n, f in enumerate(given.files, given.first)]
             self._arrays[i] = arrays
         return arrays
@@ -129,7 +142,7 @@ class Block:
         place = self._places[2 * file + 1]
         if place < 0:
             return None
-        return np.ndarray((planes, self.rows, self.columns), "u1", self._memory.map, place)
+        return np.ndarray((planes, self.rows, self.columns), "u1", self._live().map, place)
 
     def __getitem__(self, name: str) -> Any:
         """Return the pixels of an input, or of an output that was set."""
@@ -140,6 +153,7 @@ class Block:
         if name in self._outputs:
             return self._outputs[name]
         if name in self._run.output_index:
+            self._live()
             raise KeyError(f"the output {name!r} was not set")
         raise KeyError(self._no_input(name))
 
@@ -217,7 +231,9 @@ class Block:
 
     @property
     def crs(self) -> str:
-        """The coordinate reference system as WKT, "" if the grid has none."""
+        """The coordinate reference system: its code, such as EPSG:32631, else its WKT; "" if the
+        grid has neither.
+        """
         return self._run.crs
 
     def coordinates(self) -> tuple[Array, Array]:
@@ -308,6 +324,7 @@ class Block:
         """Pass a value of this block to the caller of leat.apply, in the order of blocks."""
         if not self._run.emits:
             raise RuntimeError("nothing receives the values that the function emits")
+        self._live()
         self._values.append(self._run.encode_value(value))
 
     # Outputs.
@@ -341,6 +358,7 @@ class Block:
         i = self._run.output_index.get(name)
         if i is None:
             raise KeyError(self._no_output(name))
+        self._live()
         return self._run.outputs[i]
 
     def set(self, name: str, value: Any) -> None:

@@ -196,6 +196,7 @@ class Server:
         parts = [_DONE, *(run.memory.place(b._outputs.get(o.name)) for o in run.outputs)]
         if b._values:
             parts.append(json.dumps(b._values, separators=(",", ":"), allow_nan=False).encode())
+        b._end()  # not after an exception, for debuggers
         return b"".join(parts)
 
     def failed(self, number: Optional[int], error: BaseException) -> None:

@@ -190,6 +190,14 @@ class Functions(SceneCase):
         self.assertEqual(len(set(map(id, states))), 1)
 
     @slow("starts processes")
+    def test_crs(self) -> None:
+        """A block has the CRS as other libraries read it, or "" if there is none."""
+        plain = self.path("plain.npy")
+        np.save(plain, np.zeros((4, 4), "u1"))
+        for path, want in ((self.scene["red"], "EPSG:32631"), (plain, "")):
+            result = leat.apply(lambda b: b.emit(b.crs), dict(a=path), workers=0)
+            self.assertEqual(result.values, [want])
+
     def test_values_without_outputs(self) -> None:
         for workers in (0, 2):
             result = leat.apply(total_of_red, self.scene, workers=workers, **BLOCKS,

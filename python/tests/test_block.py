@@ -275,6 +275,24 @@ class BlockTest(unittest.TestCase):
             crs="EPSG:32631", params={"a": 1}, path="a.tif",
             text="<Block 1 of 2, 2 x 1 pixels at column 4, row 1; a=uint16>"))
 
+    def test_block_that_has_ended(self) -> None:
+        kept: list[Any] = []
+
+        def function(b: Any) -> None:
+            kept.append(b)
+            b.out = b.a + b.valid("a")
+        leat = Leat(function, PIXELS)
+        for number in range(2):
+            self.assertEqual(leat.block(number)["type"], "done")
+        leat.close()
+        for b in kept:
+            for use in (lambda: b.a, lambda: b["a"], lambda: b.valid("a"), lambda: b.masked("a"),
+                        lambda: b.out, lambda: b.new("out", "u1"), lambda: b.set("out", PIXELS),
+                        lambda: b.emit(1)):
+                with self.assertRaisesRegex(RuntimeError, f"block {b.number} has ended"):
+                    use()
+            self.assertEqual((b.rows, b.nodata("a"), b.path("a")), (3, None, "a.tif"))
+
     def test_rotated_grid(self) -> None:
         self.fails("ValueError: the grid is rotated", lambda b: b.coordinates(),
                    transform=(100, 10, 1, 200, 1, -10))

@@ -1,10 +1,12 @@
 package pyfunc
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"leat/apply/internal/exec"
 	"leat/apply/internal/jobspec"
@@ -16,7 +18,7 @@ func (s *slot) setupMessage(b *exec.Block) *setupMessage {
 	grid, blocks := b.Grid(), b.Blocks()
 	m := &setupMessage{Type: "setup", Worker: s.info.Worker, Workers: s.info.Workers, Slot: s.info.Slot,
 		Label: fmt.Sprintf("worker %d", s.info.Worker+1), Params: s.function.spec.Params,
-		Grid:    gridMessage{Width: grid.Width, Height: grid.Height, CRS: grid.CRS.String()},
+		Grid:    gridMessage{Width: grid.Width, Height: grid.Height, CRS: cmp.Or(grid.CRS.Code, grid.CRS.WKT)},
 		Blocks:  blocksMessage{blocks.Count(), blocks.Cols(), blocks.Rows()},
 		Overlap: b.Overlap(), Inputs: []inputMessage{}, Outputs: []outputMessage{},
 		Emits: s.job.Values.Function.Merges, MaxOutputBytes: b.OutputBytes()}
@@ -93,4 +95,7 @@ func nodataText(v *ndarray.Scalar) *string {
 	return &text
 }
 
-func numberText(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+// numberText returns a number as text: nan, inf and -inf where it is not finite.
+func numberText(v float64) string {
+	return strings.ToLower(strings.TrimPrefix(strconv.FormatFloat(v, 'g', -1, 64), "+"))
+}
