@@ -303,7 +303,7 @@ class Ends(SceneCase):
     @classmethod
     def setUpClass(cls) -> None:
         super().setUpClass()
-        cls.scene = leat.demo(cls.shared.name, size=2048)
+        cls.scene = leat.demo(cls.shared.name, size=1024)
 
     def start(self) -> "tuple[subprocess.Popen[str], int]":
         """Start a long run, and return it with leat's process when a block is done."""

@@ -124,10 +124,11 @@ class Classes(SceneCase):
 
     @slow("a dozen runs that fail")
     def test_failures(self) -> None:
-        for function, text in ((Fails, "ValueError: no model here"),
-                               (FailsAtTheEnd, "ValueError: no end here"),
-                               (NotJSON, r"the value that close\(\) returned is not JSON")):
-            for way in WAYS:
+        for function, text, ways in (
+                (Fails, "ValueError: no model here", WAYS),
+                (FailsAtTheEnd, "ValueError: no end here", WAYS),
+                (NotJSON, r"the value that close\(\) returned is not JSON", WAYS[:3])):
+            for way in ways:
                 if way["workers"] == 0 and function is not Fails:
                     with self.assertRaisesRegex((TypeError, ValueError), text.split(": ")[-1]):
                         self.apply(function, **way)
@@ -135,11 +136,10 @@ class Classes(SceneCase):
                 with self.subTest(function=function, way=way):
                     with self.assertRaisesRegex(leat.BlockError, text) as caught:
                         self.apply(function, "y.tif", **way)
-                    self.assertIn("Error: ", str(caught.exception.__cause__) + "Error: ")
+                    self.assertIsNotNone(caught.exception.__cause__)
                     self.assertFalse(os.path.exists(self.path("y.tif")))
-        for way in WAYS[2:]:
-            with self.assertRaisesRegex(leat.Error, "SIGKILL"):
-                self.apply(Dies, "y.tif", **way)
+        with self.assertRaisesRegex(leat.Error, "SIGKILL"):
+            self.apply(Dies, "y.tif", **WAYS[3])
 
     def test_not_resumed(self) -> None:
         for workers in (0, 1):
