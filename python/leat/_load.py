@@ -42,7 +42,7 @@ def _source(wanted: dict[str, Any], path: str) -> bytes:
     if wanted.get("source"):
         source = base64.b64decode(wanted["source"])
         # Tracebacks have lines of this source, whatever the machine has under the path.
-        lines = importlib.util.decode_source(source).splitlines(keepends=True)
+        lines = [line + "\n" for line in importlib.util.decode_source(source).split("\n")]
         linecache.cache[path] = len(source), None, lines, path
         return source
     try:

@@ -117,7 +117,10 @@ func startProcess(executable string, out io.Writer) (_ *process, err error) {
 		_, err = p.conn.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(sources))), sources...))
 	}
 	if err != nil {
-		return nil, p.explain(ended(err))
+		err = p.explain(ended(err))
+		p.kill()
+		p.end()
+		return nil, err
 	}
 	return p, nil
 }
