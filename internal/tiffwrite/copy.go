@@ -86,36 +86,45 @@ func (l *layout) runs(ctx context.Context, src *os.File, out chan<- piece) error
 	return flush()
 }
 
-// headReader reads the lengths before tiles. It reads those of small tiles, which adjoin, together.
+// headReader reads the lengths before tiles. It reads those of small tiles that are close together
+// at once, and others singly, since they may lie among large tiles or pixels of overviews.
 type headReader struct {
-	src  *os.File
+	src  io.ReaderAt
 	buf  []byte
 	from int64 // offset of buf
+	end  int64 // of the last tile
 }
 
 const (
+	// smallTile is the size below which a tile is small, and the distance within which it is close
+	// to the tile before.
 	smallTile = 4 << 10
+	// headsRead is the number of bytes read at once, a quarter of them before the tile: tiles are
+	// in the order in which workers finished them.
 	headsRead = 64 << 10
 )
 
 // read returns the length before a tile, valid until the next call.
 func (h *headReader) read(p piece) ([]byte, error) {
+	distance := max(p.src-h.end, h.end-p.src)
+	h.end = p.src + p.bytes
 	if at := p.src - h.from; at >= 0 && at+frameHead <= int64(len(h.buf)) {
 		return h.buf[at : at+frameHead], nil
 	}
-	want := frameHead
-	if p.bytes < smallTile {
-		want = headsRead
+	from, want := p.src, frameHead
+	if p.bytes < smallTile && distance < smallTile {
+		from, want = max(0, p.src-headsRead/4), headsRead
 	}
 	if cap(h.buf) < want {
 		h.buf = make([]byte, want)
 	}
-	n, err := h.src.ReadAt(h.buf[:want], p.src)
-	h.buf, h.from = h.buf[:n], p.src
-	if n < frameHead {
+	n, err := h.src.ReadAt(h.buf[:want], from)
+	h.buf, h.from = h.buf[:n], from
+	at := int(p.src - from)
+	if n < at+frameHead {
 		return nil, err
 	}
-	return h.buf[:frameHead], nil
+	return h.buf[at : at+frameHead], nil
 }
 
 func sourceError(src *os.File, p piece, err error) error {
