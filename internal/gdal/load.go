@@ -106,6 +106,7 @@ func candidates() []string {
 func find() (library uintptr, name string, err error) {
 	var faults []error
 	for _, name := range candidates() {
+		loadDependencies(name)
 		library, err := dlopen(name)
 		if err == nil {
 			return library, name, nil
