@@ -134,7 +134,17 @@ func open(_ context.Context, j client.JoinInfo) (client.Handler, error) {
 	return c, err
 }
 
+// Read waits for the gate: a block that waits in Compute would take the slot of one that need not,
+// since blocks are read in order, but several at once.
 func (c *handler) Read(ctx context.Context, l client.Lease) (any, error) {
+	for c.job.Gate != "" && l.Block >= c.job.GateFrom {
+		if _, err := os.Stat(c.job.Gate); err == nil {
+			break
+		}
+		if err := sleep(ctx, 2*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
 	if err := c.act(l.Block, readActs); err != nil {
 		return nil, err
 	}
@@ -143,14 +153,6 @@ func (c *handler) Read(ctx context.Context, l client.Lease) (any, error) {
 
 func (c *handler) Compute(ctx context.Context, _ int, read any) ([][]byte, error) {
 	block := read.(int)
-	for c.job.Gate != "" && block >= c.job.GateFrom {
-		if _, err := os.Stat(c.job.Gate); err == nil {
-			break
-		}
-		if err := sleep(ctx, 2*time.Millisecond); err != nil {
-			return nil, err
-		}
-	}
 	if err := c.act(block, acts); err != nil {
 		return nil, err
 	}
