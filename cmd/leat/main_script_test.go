@@ -60,6 +60,19 @@ func (l leakChecked) Run() int {
 //	tmpfs Directory SIZE, remount Directory OPTIONS  where [mounts]
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	runScripts(t, "testdata/script")
+}
+
+// TestGDALScripts runs testdata/gdal: more of GDAL's formats and grids.
+func TestGDALScripts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: starts GDAL some fifty times")
+	}
+	t.Parallel()
+	runScripts(t, "testdata/gdal")
+}
+
+func runScripts(t *testing.T, dir string) {
 	shared := sharedDir()
 	python, numpy := pythonWith("rasterio"), pythonWith("numpy")
 	caches, err := filepath.Abs("../../cache/testdata")
@@ -67,7 +80,7 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 dir,
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
