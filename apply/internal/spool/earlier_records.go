@@ -152,14 +152,10 @@ func (r *Resume) record(b block.Block) (*Head, *Record, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if int64(cap(r.scan.meta)) < h.MetaBytes {
-		r.scan.meta = make([]byte, h.MetaBytes)
-	}
-	meta := r.scan.meta[:h.MetaBytes]
-	if _, err := r.s.file.ReadAt(meta, h.Offset+HeadBytes); err != nil {
+	if err := r.scan.readMeta(&h); err != nil {
 		return nil, nil, err
 	}
-	rec, err := r.s.l.parseMeta(b, meta, h.MetaBytes+h.DataBytes)
+	rec, err := r.s.l.parseMeta(b, r.scan.meta, h.MetaBytes+h.DataBytes)
 	return &h, rec, err
 }
 

@@ -32,10 +32,21 @@ type Scanner struct {
 	nonce nonce
 	buf   []byte
 	meta  []byte
+	// window is what was read last around a small record, from an offset of the file on.
+	window []byte
+	start  int64
+	small  bool // the record before was small
 }
 
-// scanBytes is how much is read at once.
-const scanBytes = 256 << 10
+const (
+	// scanBytes is how much is read at once.
+	scanBytes = 256 << 10
+	// Records of at most smallRecord bytes are read windowBytes at a time, windowBefore of them
+	// before the record: blocks that end one after the other lie in any order.
+	smallRecord  = 4 << 10
+	windowBytes  = 128 << 10
+	windowBefore = 16 << 10
+)
 
 // NewScanner returns a scanner of the records that follow a header.
 func NewScanner(f io.ReaderAt, h *Header) *Scanner {
@@ -101,15 +112,52 @@ func (s *Scanner) blocks(ctx context.Context, total int) (map[uint64]bool, error
 
 // head reads the head of a record; it returns false if there is none.
 func (s *Scanner) head(at int64) (Head, bool, error) {
-	var b [HeadBytes]byte
 	if at+HeadBytes > s.size {
 		return Head{}, false, nil
 	}
-	if _, err := s.f.ReadAt(b[:], at); err != nil {
+	b, err := s.read(at, HeadBytes)
+	if err != nil {
 		return Head{}, false, err
 	}
-	f, ok := s.parse(b[:], at)
-	return f, ok, nil
+	h, ok := s.parse(b, at)
+	s.small = ok && h.End()-at <= smallRecord
+	return h, ok, nil
+}
+
+// read returns n bytes of the file, valid until the next call; n is at most smallRecord.
+func (s *Scanner) read(at int64, n int) ([]byte, error) {
+	if from := at - s.start; from >= 0 && from+int64(n) <= int64(len(s.window)) {
+		return s.window[from : from+int64(n)], nil
+	}
+	start, length := at, int64(n)
+	if s.small {
+		start = max(0, at-windowBefore)
+		length = max(at+int64(n), min(s.size, start+windowBytes)) - start
+	}
+	if int64(cap(s.window)) < length {
+		s.window = make([]byte, length)
+	}
+	got, err := s.f.ReadAt(s.window[:length], start)
+	s.window, s.start = s.window[:got], start
+	if int64(got) < at+int64(n)-start { // the file may have been cut off behind the record
+		return nil, err
+	}
+	return s.window[at-start : at-start+int64(n)], nil
+}
+
+// readMeta reads the tables of a record into s.meta.
+func (s *Scanner) readMeta(h *Head) error {
+	if int64(cap(s.meta)) < h.MetaBytes {
+		s.meta = make([]byte, h.MetaBytes)
+	}
+	s.meta = s.meta[:h.MetaBytes]
+	if !s.small {
+		_, err := s.f.ReadAt(s.meta, h.Offset+HeadBytes)
+		return err
+	}
+	b, err := s.read(h.Offset+HeadBytes, len(s.meta))
+	copy(s.meta, b)
+	return err
 }
 
 // parse reads the head of a record from its bytes.
@@ -126,18 +174,19 @@ func (s *Scanner) parse(b []byte, at int64) (Head, bool) {
 
 // payload reads the tables of a record, and checks the checksum of its payload.
 func (s *Scanner) payload(ctx context.Context, h *Head) (bool, error) {
-	var want [4]byte
-	if _, err := s.f.ReadAt(want[:], h.Offset+32); err != nil {
+	b, err := s.read(h.Offset+32, 4)
+	if err != nil {
 		return false, err
 	}
-	if int64(cap(s.meta)) < h.MetaBytes {
-		s.meta = make([]byte, h.MetaBytes)
-	}
-	s.meta = s.meta[:h.MetaBytes]
-	if _, err := s.f.ReadAt(s.meta, h.Offset+HeadBytes); err != nil {
+	want := binary.LittleEndian.Uint32(b)
+	if err := s.readMeta(h); err != nil {
 		return false, ignoreEOF(err)
 	}
 	sum := crc32.Checksum(s.meta, castagnoli)
+	if s.small {
+		data, err := s.read(h.DataOffset(), int(h.DataBytes))
+		return err == nil && crc32.Update(sum, castagnoli, data) == want, ignoreEOF(err)
+	}
 	for at, left := h.DataOffset(), h.DataBytes; left > 0; {
 		if err := ctx.Err(); err != nil {
 			return false, context.Cause(ctx)
@@ -149,7 +198,7 @@ func (s *Scanner) payload(ctx context.Context, h *Head) (bool, error) {
 		sum = crc32.Update(sum, castagnoli, b)
 		at, left = at+int64(len(b)), left-int64(len(b))
 	}
-	return sum == binary.LittleEndian.Uint32(want[:]), nil
+	return sum == want, nil
 }
 
 // search looks for the next head of a record from an offset on.
