@@ -32,17 +32,20 @@ type Scanner struct {
 	nonce nonce
 	buf   []byte
 	meta  []byte
-	// window is what was read last around a small record, from an offset of the file on.
-	window []byte
-	start  int64
-	small  bool // the record before was small
+	// window is what was read last of heads and small records, from the offset start on.
+	window   []byte
+	start    int64
+	small    bool  // the record of the last head was small
+	last     int64 // offset of the last head
+	adjacent bool  // the head before that was at most windowBytes away
 }
 
 const (
 	// scanBytes is how much is read at once.
 	scanBytes = 256 << 10
-	// Records of at most smallRecord bytes are read windowBytes at a time, windowBefore of them
-	// before the record: blocks that end one after the other lie in any order.
+	// Records of at most smallRecord bytes that are close to the last one are read windowBytes at a
+	// time, windowBefore of them before the record: blocks that end one after the other lie in any
+	// order. Reading others so would take many times as long as reading each alone.
 	smallRecord  = 4 << 10
 	windowBytes  = 128 << 10
 	windowBefore = 16 << 10
@@ -115,6 +118,8 @@ func (s *Scanner) head(at int64) (Head, bool, error) {
 	if at+HeadBytes > s.size {
 		return Head{}, false, nil
 	}
+	s.adjacent = max(at-s.last, s.last-at) <= windowBytes
+	s.last = at
 	b, err := s.read(at, HeadBytes)
 	if err != nil {
 		return Head{}, false, err
@@ -130,7 +135,7 @@ func (s *Scanner) read(at int64, n int) ([]byte, error) {
 		return s.window[from : from+int64(n)], nil
 	}
 	start, length := at, int64(n)
-	if s.small {
+	if s.small && s.adjacent {
 		start = max(0, at-windowBefore)
 		length = max(at+int64(n), min(s.size, start+windowBytes)) - start
 	}

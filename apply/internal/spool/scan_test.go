@@ -2,6 +2,7 @@ package spool
 
 import (
 	"bytes"
+	"io"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -88,5 +89,44 @@ func TestScanMixedSizes(t *testing.T) {
 		if err != nil || !ok || h.Number != uint64(n) || !bytes.Equal(s.meta, all[n].meta) {
 			t.Fatalf("record %d: %v, %v", n, ok, err)
 		}
+	}
+}
+
+// countingReader counts the bytes that are read.
+type countingReader struct {
+	io.ReaderAt
+	bytes int64
+}
+
+func (r *countingReader) ReadAt(b []byte, at int64) (int, error) {
+	r.bytes += int64(len(b))
+	return r.ReaderAt.ReadAt(b, at)
+}
+
+// TestScanRandomOrder restores small records in random order, of which few close together are
+// needed one after the other.
+func TestScanRandomOrder(t *testing.T) {
+	f := testFile(t)
+	const count, size = 2000, 3000
+	var at []int64
+	for n := range count {
+		at = append(at, f.Bytes())
+		if _, err := f.append(KindBlock, uint64(n), make([]byte, 60), make([]byte, size)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := &countingReader{ReaderAt: f}
+	s := newScanner(r, at[0], f.Bytes(), f.nonce)
+	for _, n := range rand.New(rand.NewPCG(1, 2)).Perm(count) {
+		h, ok, err := s.head(at[n])
+		if err == nil && ok {
+			err = s.readMeta(&h)
+		}
+		if err != nil || !ok || h.Number != uint64(n) {
+			t.Fatalf("record %d: %v, %v", n, ok, err)
+		}
+	}
+	if most := 5 * f.Bytes(); r.bytes > most {
+		t.Errorf("%d bytes were read of a file of %d, want at most %d", r.bytes, f.Bytes(), most)
 	}
 }
