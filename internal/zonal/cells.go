@@ -21,6 +21,9 @@ type Cells struct {
 const (
 	leastCellShift = 6
 	maxCells       = 1 << 24
+	// distant is the distance in pixels beyond which the cells of a polygon are not computed: those
+	// of its bounding box count. Where edges cross a row is then known to a small part of a pixel.
+	distant = 1 << 44
 )
 
 // NewCells returns the empty cells of a raster of this size.
@@ -28,12 +31,11 @@ func NewCells(width, height int) *Cells {
 	c := &Cells{shift: leastCellShift}
 	for {
 		c.cols, c.rows = (width-1)>>c.shift+1, (height-1)>>c.shift+1
-		if c.cols <= maxCells/c.rows {
+		if c.stride = (c.cols + 63) / 64; c.stride*64 <= maxCells/c.rows {
 			break
 		}
 		c.shift++
 	}
-	c.stride = (c.cols + 63) / 64
 	c.bits = make([]uint64, c.rows*c.stride)
 	return c
 }
@@ -47,22 +49,22 @@ func (c *Cells) Add(p *Polygon, w block.Window) {
 		return
 	}
 	cells := c.window(w)
-	if cells.Pixels() <= 4 {
+	if b, ok := p.Bounds(); cells.Pixels() <= 4 || !ok || max(-b.MinX, -b.MinY, b.MaxX, b.MaxY) > distant {
 		for row := range cells.Height {
 			c.set(cells.Row+row, cells.Col, cells.Width)
 		}
 		return
 	}
-	// A cell counts if its centre is covered or its interior touched. Rounding could lose one that
-	// a polygon overlaps by less than a millionth: moved towards the middle of that cell, in one of
-	// four directions, the polygon reaches into it.
+	// A cell counts if its centre is covered or its interior touched. The sides of cells are powers
+	// of two, so that edges are rounded as they are among pixels, except for the smallest numbers,
+	// which become 0: the polygon is also moved by a millionth of a cell in four directions.
 	q := &c.polygon
 	q.XY, q.Rings, q.Parts = q.XY[:0], p.Rings, p.Parts
 	for _, v := range p.XY {
 		q.XY = append(q.XY, math.Ldexp(v, -c.shift))
 	}
 	const e = 1e-6
-	for _, move := range [][2]float64{{-e, -e}, {2 * e, 0}, {0, 2 * e}, {-2 * e, 0}} {
+	for _, move := range [][2]float64{{0, 0}, {-e, -e}, {2 * e, 0}, {0, 2 * e}, {-2 * e, 0}} {
 		for i := 0; i+1 < len(q.XY); i += 2 {
 			q.XY[i] += move[0]
 			q.XY[i+1] += move[1]

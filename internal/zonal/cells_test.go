@@ -1,6 +1,7 @@
 package zonal
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -8,23 +9,29 @@ import (
 )
 
 // TestCellsHaveAllPixels compares cells with the pixels of polygons: rings of random points, some
-// of them on the borders of cells or a hair next to them.
+// of them on the borders of cells, a hair next to them, or a long way outside the raster.
 func TestCellsHaveAllPixels(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	grid := block.Window{Width: 700, Height: 450}
+	reach := 0.0
 	coordinate := func(n int) float64 {
-		switch rng.IntN(3) {
+		switch rng.IntN(5) {
 		case 0:
 			return float64(64 * rng.IntN(n/64+1))
 		case 1:
 			return float64(64*rng.IntN(n/64+1)) + (rng.Float64()-0.5)*1e-9
+		case 2:
+			return math.Nextafter(float64(64*rng.IntN(n/64+1)), -1+2*reach)
+		case 3:
+			return (rng.Float64() - 0.5) * reach
 		}
 		return rng.Float64() * float64(n)
 	}
 	var r Rasterizer
 	var m Mask
 	skipped := 0
-	for range 400 {
+	for i := range 800 {
+		reach = math.Pow(10, float64(i%24))
 		var p Polygon
 		for range 1 + rng.IntN(2) {
 			for range 3 + rng.IntN(3) {
@@ -51,6 +58,14 @@ func TestCellsHaveAllPixels(t *testing.T) {
 	}
 	if skipped < 1000 {
 		t.Errorf("only %d windows without pixels were compared", skipped)
+	}
+}
+
+func TestCellsOfLongRasters(t *testing.T) {
+	for _, size := range [][2]int{{1, 1 << 34}, {1 << 34, 1}, {1 << 34, 1 << 34}, {64, 1}} {
+		if c := NewCells(size[0], size[1]); c.Bytes() > 2<<20 {
+			t.Errorf("%v pixels: %d bytes", size, c.Bytes())
+		}
 	}
 }
 
