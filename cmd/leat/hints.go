@@ -279,7 +279,7 @@ func storeHint(e *objstore.Error) string {
 	case errors.Is(e.Err, fs.ErrExist):
 		return "use another name, or remove the object first"
 	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden:
-		return "check the credentials, whether a signed URL has expired, and the store's policy; public data may need --anonymous"
+		return "check the credentials and the store's policy; public data may need --anonymous; signed URLs, as in the answer of a STAC search, expire: search or sign again"
 	case e.Status == http.StatusNotFound && e.Code == "NoSuchBucket":
 		return "check the bucket's name, --region and --endpoint"
 	case e.Status == http.StatusNotFound:
