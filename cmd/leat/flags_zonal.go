@@ -183,6 +183,8 @@ func (f *zoneFlags) addTo(ctx context.Context, job *apply.Job, warn func(string)
 	} else {
 		if f.copied, vectors.Path, err = localVectors(ctx, job, "-z", f.zones); err != nil {
 			errs = append(errs, err)
+		} else if f.copied != nil {
+			vectors.Name = objstore.Redact(f.zones)
 		}
 		o.Zones = vectors
 	}

@@ -169,7 +169,7 @@ func extentsOf(ctx context.Context, job *apply.Job, path string) ([]raster.Grid,
 	if err != nil {
 		return nil, err
 	}
-	layers, err := gdal.VectorLayers(local, nil)
+	layers, err := gdal.VectorLayers(local, &gdal.Options{Name: objstore.Redact(path)})
 	if copied != nil {
 		err = errors.Join(err, copied.Close())
 	}

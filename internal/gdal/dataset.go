@@ -25,6 +25,9 @@ type Options struct {
 	// Handles bounds the concurrent reads, each of which opens the raster once more; further reads
 	// wait. Default: twice the number of processors, at least 4.
 	Handles int
+	// Name is what errors call a source of vectors, of which the path may be a copy; default: the
+	// path.
+	Name string
 }
 
 // File is a raster that is open through GDAL. It implements raster.Source, raster.Masker and

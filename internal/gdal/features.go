@@ -46,7 +46,7 @@ func ReadFeatures(ctx context.Context, r VectorRequest, attributes []string, g r
 			f := &Feature{FID: c.OGR_F_GetFID(h), Values: fieldValues(h, fields)}
 			if geometry := c.OGR_F_GetGeometryRef(h); geometry != 0 && c.OGR_G_IsEmpty(geometry) == 0 {
 				if t != 0 && !transformable(geometry, t) {
-					failed = fmt.Errorf("%s: feature %d has a point that can't be transformed from %v to %v", r.Path, f.FID, layer.CRS,
+					failed = fmt.Errorf("%s: feature %d has a point that can't be transformed from %v to %v", r.name(), f.FID, layer.CRS,
 						g.CRS)
 					return "failed"
 				}
@@ -55,7 +55,7 @@ func ReadFeatures(ctx context.Context, r VectorRequest, attributes []string, g r
 					wkb = make([]byte, n)
 				}
 				if f.WKB = wkb[:n]; n <= 0 || c.OGR_G_ExportToIsoWkb(geometry, wkbNDR, &f.WKB[0]) != 0 {
-					failed = fmt.Errorf("%s: the geometry of feature %d can't be read", r.Path, f.FID)
+					failed = fmt.Errorf("%s: the geometry of feature %d can't be read", r.name(), f.FID)
 					return "failed"
 				}
 			}
@@ -72,12 +72,12 @@ func ReadFeatures(ctx context.Context, r VectorRequest, attributes []string, g r
 // openFeatures opens the source, finds the layer and checks that its features have a place on the
 // grid.
 func (r *VectorRequest) openFeatures(attributes []string, g raster.Grid) (hDataset, *VectorLayer, error) {
-	errs := []error{r.checkTexts(), checkText(r.Path, "attribute", attributes...)}
+	errs := []error{r.checkTexts(), checkText(r.name(), "attribute", attributes...)}
 	if r.SQL != "" && (r.Layer != "" || r.Where != "") {
-		errs = append(errs, fmt.Errorf("%s: a statement says by itself which layer and features are meant, expected no layer and no condition", r.Path))
+		errs = append(errs, fmt.Errorf("%s: a statement says by itself which layer and features are meant, expected no layer and no condition", r.name()))
 	}
 	if !g.HasTransform {
-		errs = append(errs, fmt.Errorf("%s: the raster has no georeference, so the position of features on it is unknown", r.Path))
+		errs = append(errs, fmt.Errorf("%s: the raster has no georeference, so the position of features on it is unknown", r.name()))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return 0, nil, err
@@ -106,17 +106,17 @@ func (r *VectorRequest) checkFeatures(layer *VectorLayer, attributes []string, g
 	}
 	switch {
 	case layer.Geometry == noGeometry:
-		return fmt.Errorf("%s: %s has no geometries, expected polygons", r.Path, what)
+		return fmt.Errorf("%s: %s has no geometries, expected polygons", r.name(), what)
 	case layer.CRS.IsZero() && !g.CRS.IsZero():
 		return fmt.Errorf("%s: %s names no coordinate reference system, so its position on the raster (%v) is unknown",
-			r.Path, what, g.CRS)
+			r.name(), what, g.CRS)
 	case !layer.CRS.IsZero() && g.CRS.IsZero():
 		return fmt.Errorf("%s: %s is in %v, and the raster names no coordinate reference system, so its position there is unknown",
-			r.Path, what, layer.CRS)
+			r.name(), what, layer.CRS)
 	}
 	for _, name := range attributes {
 		if _, at := layer.attribute(name); at < 0 {
-			return fmt.Errorf("%s: there is no attribute %s; there are %s", r.Path, name, list(layer.attributeNames()))
+			return fmt.Errorf("%s: there is no attribute %s; there are %s", r.name(), name, list(layer.attributeNames()))
 		}
 	}
 	return nil

@@ -208,7 +208,7 @@ func (o *FeatureFile) create(r VectorRequest, from hLayer, path, name string) (*
 		return o.Driver != FormatGeoPackage || c.GDALDatasetStartTransaction(w.h, 0) == 0
 	})
 	if unplaced {
-		err = fmt.Errorf("%s: it names no coordinate reference system, and GeoJSON is in WGS 84", r.Path)
+		err = fmt.Errorf("%s: it names no coordinate reference system, and GeoJSON is in WGS 84", r.name())
 	}
 	if err != nil {
 		w.abandon()

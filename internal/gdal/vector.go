@@ -21,6 +21,7 @@ import (
 // VectorRequest describes what of a vector source is burned onto a grid, and how.
 type VectorRequest struct {
 	Path string // the source's OGR name: a file, a directory, a database, a URL
+	Name string // what errors call the source, of which Path may be a copy; "" is Path
 	// Layer is a layer's name or, if no layer has that name, its number from 0. "" is the only
 	// layer of the source.
 	Layer string
@@ -47,9 +48,11 @@ type VectorRequest struct {
 	Drivers     []string
 }
 
+func (r *VectorRequest) name() string { return cmp.Or(r.Name, r.Path) }
+
 // VectorKey returns equal texts for two requests if and only if they burn the same. The path alone
 // does not identify a request, which may name an attribute. The key ignores the state of the
-// source.
+// source and Name.
 func VectorKey(r VectorRequest) string {
 	if r.Type == ndarray.NoType {
 		r.Type = ndarray.Uint8
@@ -89,7 +92,7 @@ func Rasterize(ctx context.Context, r VectorRequest, g raster.Grid, path string)
 		return n, err
 	}
 	if err := load(); err != nil {
-		return n, fmt.Errorf("%s: %w", r.Path, err)
+		return n, fmt.Errorf("%s: %w", r.name(), err)
 	}
 	if err := ctx.Err(); err != nil {
 		return n, err
@@ -147,12 +150,12 @@ const smallShare = 8
 // open opens the source.
 func (r *VectorRequest) open() (from hDataset, err error) {
 	if err := load(); err != nil {
-		return 0, fmt.Errorf("%s: %w", r.Path, err)
+		return 0, fmt.Errorf("%s: %w", r.name(), err)
 	}
 	if err := checkKind(r.Path); err != nil {
 		return 0, err
 	}
-	err = try(r.Path, "open its vectors", func() bool {
+	err = try(r.name(), "open its vectors", func() bool {
 		from = c.GDALOpenEx(driver.GDALName(r.Path), openVector|openVerbose, cStrings(r.Drivers),
 			cStrings(r.OpenOptions), nil)
 		return from != 0
@@ -164,7 +167,7 @@ func (r *VectorRequest) open() (from hDataset, err error) {
 		closeDataset(from)
 	}
 	if err != nil && absent(r.Path) {
-		return 0, fmt.Errorf("%s: %w", r.Path, fs.ErrNotExist)
+		return 0, fmt.Errorf("%s: %w", r.name(), fs.ErrNotExist)
 	}
 	if err != nil && strings.Contains(err.Error(), "not recognized as") {
 		return 0, fmt.Errorf("%w; if it is a raster, make it an input of its own", err)
@@ -175,7 +178,7 @@ func (r *VectorRequest) open() (from hDataset, err error) {
 func (r *VectorRequest) validate(g raster.Grid) error {
 	errs := []error{r.checkTexts()}
 	bad := func(text string, args ...any) {
-		errs = append(errs, fmt.Errorf("%s: "+text, append([]any{r.Path}, args...)...))
+		errs = append(errs, fmt.Errorf("%s: "+text, append([]any{r.name()}, args...)...))
 	}
 	if r.SQL != "" && (r.Layer != "" || r.Where != "") {
 		bad("an SQL statement says by itself which layer and features are meant; leave the layer and the condition out")
@@ -268,7 +271,7 @@ func (r *VectorRequest) create(g raster.Grid, path string) (to hDataset, err err
 
 func (r *VectorRequest) burn(ctx context.Context, from, to hDataset, args []string, n RasterizeResult) error {
 	var options hBurning
-	err := try(r.Path, "burn", func() bool {
+	err := try(r.name(), "burn", func() bool {
 		options = c.GDALRasterizeOptionsNew(cStrings(args), nil)
 		return options != 0
 	})
@@ -280,7 +283,7 @@ func (r *VectorRequest) burn(ctx context.Context, from, to hDataset, args []stri
 	defer p.end()
 	onThread(func() { c.GDALRasterizeOptionsSetProgress(options, p.function, p.data) })
 	var fault int32
-	return tryWarp(r.Path, "burn", func() bool {
+	return tryWarp(r.name(), "burn", func() bool {
 		burned := c.GDALRasterize(nil, to, from, options, &fault) == to
 		if burned && n.Unplaced > 0 && c.CPLGetLastErrorNo() == errorAppDefined {
 			c.CPLErrorReset() // its messages about these

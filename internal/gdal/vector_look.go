@@ -83,7 +83,7 @@ func (r *VectorRequest) scanFeatures(ctx context.Context, from hDataset, layer *
 		})
 		if err == nil && what != "" {
 			err = fmt.Errorf("%s: %s, which GDAL does not burn: convert it to lines and polygons first, with: ogr2ogr -explodecollections -nlt CONVERT_TO_LINEAR straight.gpkg %s; or exclude such features by a condition",
-				r.Path, what, driver.GDALName(r.Path))
+				r.name(), what, driver.GDALName(r.name()))
 		}
 		return err
 	})
@@ -95,7 +95,7 @@ func (r *VectorRequest) transformation(l hLayer, layer *VectorLayer, g raster.Gr
 	if layer.CRS.IsZero() || g.CRS.IsZero() || SameCRS(layer.CRS, g.CRS) {
 		return 0, nil
 	}
-	err = try(r.Path, "bring features to the grid", func() bool {
+	err = try(r.name(), "bring features to the grid", func() bool {
 		to, err := srsOf(g.CRS)
 		if err != nil || to == 0 {
 			return false

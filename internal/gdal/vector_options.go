@@ -26,7 +26,7 @@ func (r *VectorRequest) checkOpenOptions(from hDataset) error {
 		options = append(options, strings.TrimPrefix(o, "@"))
 	}
 	if err := checkOptions("open option", "the driver "+driver, has, options); err != nil {
-		return fmt.Errorf("%s: %w", r.Path, err)
+		return fmt.Errorf("%s: %w", r.name(), err)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func VectorLayers(path string, o *Options) ([]VectorLayer, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	r := VectorRequest{Path: path, OpenOptions: o.OpenOptions, Drivers: o.Drivers}
+	r := VectorRequest{Path: path, Name: o.Name, OpenOptions: o.OpenOptions, Drivers: o.Drivers}
 	if err := r.checkTexts(); err != nil {
 		return nil, err
 	}
@@ -125,18 +125,18 @@ func CheckVector(ctx context.Context, r VectorRequest, g raster.Grid) (*VectorIn
 		return nil, r.noType()
 	}
 	what, remedy := "the layer "+layer.Name,
-		"make a copy that does, with: ogr2ogr -a_srs EPSG:CODE copy.gpkg "+driver.GDALName(r.Path)
+		"make a copy that does, with: ogr2ogr -a_srs EPSG:CODE copy.gpkg "+driver.GDALName(r.name())
 	if r.SQL != "" {
 		what, remedy = "what the statement gives",
 			"have it tell, by SetSRID in the dialects that know it, or burn a layer that does"
 	}
 	switch {
 	case layer.Geometry == noGeometry:
-		return nil, fmt.Errorf("%s: %s has no geometries, so there is nothing to burn: if columns hold the coordinates, name them in the driver's open options (of CSV: X_POSSIBLE_NAMES=, Y_POSSIBLE_NAMES=), or choose a layer or columns that have them", r.Path, what)
+		return nil, fmt.Errorf("%s: %s has no geometries, so there is nothing to burn: if columns hold the coordinates, name them in the driver's open options (of CSV: X_POSSIBLE_NAMES=, Y_POSSIBLE_NAMES=), or choose a layer or columns that have them", r.name(), what)
 	case layer.CRS.IsZero() && !g.CRS.IsZero():
-		return nil, fmt.Errorf("%s: %s names no coordinate reference system, so its position on the grid (%v) is unknown: %s", r.Path, what, g.CRS, remedy)
+		return nil, fmt.Errorf("%s: %s names no coordinate reference system, so its position on the grid (%v) is unknown: %s", r.name(), what, g.CRS, remedy)
 	case !layer.CRS.IsZero() && g.CRS.IsZero():
-		return nil, fmt.Errorf("%s: %s is in %v, and the grid names no coordinate reference system, so its position there is unknown: name the grid's, with: gdal_edit.py -a_srs EPSG:CODE file.tif", r.Path, what, layer.CRS)
+		return nil, fmt.Errorf("%s: %s is in %v, and the grid names no coordinate reference system, so its position there is unknown: name the grid's, with: gdal_edit.py -a_srs EPSG:CODE file.tif", r.name(), what, layer.CRS)
 	}
 	if r.Exact && r.Attribute != "" {
 		if err := r.checkValues(ctx, from, layer, fewFeatures); err != nil {
@@ -145,7 +145,7 @@ func CheckVector(ctx context.Context, r VectorRequest, g raster.Grid) (*VectorIn
 	}
 	info := &VectorInfo{VectorLayer: *layer, Type: r.Type}
 	if info.Onto, err = layer.onto(g.CRS); err != nil {
-		return nil, fmt.Errorf("%s: %w", r.Path, err)
+		return nil, fmt.Errorf("%s: %w", r.name(), err)
 	}
 	info.Files = fileNames(from)
 	return info, nil
@@ -203,12 +203,12 @@ func (r *VectorRequest) holds(t ndarray.DType, v *float64) bool {
 }
 
 func (r *VectorRequest) noType() error {
-	return fmt.Errorf("%s: GDAL %s can't burn into pixels of type %v; use another type", r.Path,
+	return fmt.Errorf("%s: GDAL %s can't burn into pixels of type %v; use another type", r.name(),
 		c.GDALVersionInfo("RELEASE_NAME"), r.Type)
 }
 
 func (r *VectorRequest) noLayer() error {
-	return fmt.Errorf("%s: it has no vector layer; if it is a raster, use it as a raster input (%w)", r.Path,
+	return fmt.Errorf("%s: it has no vector layer; if it is a raster, use it as a raster input (%w)", r.name(),
 		raster.ErrFormat)
 }
 
@@ -293,14 +293,14 @@ func (r *VectorRequest) layer(from hDataset) (string, error) {
 	case r.Layer == "" && len(names) == 1:
 		return names[0], nil
 	case r.Layer == "":
-		return "", fmt.Errorf("%s: it has %d layers; name one of them: %s", r.Path, len(names), list(names))
+		return "", fmt.Errorf("%s: it has %d layers; name one of them: %s", r.name(), len(names), list(names))
 	case slices.Contains(names, r.Layer):
 		return r.Layer, nil
 	}
 	if n, err := strconv.Atoi(r.Layer); err == nil && n >= 0 && n < len(names) {
 		return names[n], nil
 	}
-	return "", fmt.Errorf("%s: there is no layer %s; it has %s", r.Path, r.Layer, list(names))
+	return "", fmt.Errorf("%s: there is no layer %s; it has %s", r.name(), r.Layer, list(names))
 }
 
 // list joins names for an error, at most the first of many.
@@ -333,11 +333,11 @@ func (r *VectorRequest) findLayer(from hDataset) (*VectorLayer, error) {
 	}
 	a, at := found.attribute(r.Attribute)
 	if at < 0 {
-		return nil, fmt.Errorf("%s: there is no attribute %s; there are %s", r.Path, r.Attribute,
+		return nil, fmt.Errorf("%s: there is no attribute %s; there are %s", r.name(), r.Attribute,
 			list(found.attributeNames()))
 	}
 	if a.Pixels == ndarray.NoType {
-		return nil, fmt.Errorf("%s: the attribute %s is no number (%s); convert it in a statement (SQL), or burn a fixed value", r.Path, a.Name, a.Type)
+		return nil, fmt.Errorf("%s: the attribute %s is no number (%s); convert it in a statement (SQL), or burn a fixed value", r.name(), a.Name, a.Type)
 	}
 	return &found, nil
 }
@@ -347,7 +347,7 @@ func (r *VectorRequest) findLayer(from hDataset) (*VectorLayer, error) {
 func (r *VectorRequest) withLayer(from hDataset, f func(l hLayer) error) error {
 	var l hLayer
 	if r.SQL != "" {
-		err := try(r.Path, "run the statement "+strconv.Quote(r.SQL), func() bool {
+		err := try(r.name(), "run the statement "+strconv.Quote(r.SQL), func() bool {
 			l = c.GDALDatasetExecuteSQL(from, r.SQL, nil, nil)
 			return l != 0
 		})
@@ -363,12 +363,12 @@ func (r *VectorRequest) withLayer(from hDataset, f func(l hLayer) error) error {
 	if err != nil {
 		return err
 	}
-	if err := try(r.Path, "open the layer "+name,
+	if err := try(r.name(), "open the layer "+name,
 		func() bool { l = c.GDALDatasetGetLayerByName(from, name); return l != 0 }); err != nil {
 		return err
 	}
 	if r.Where != "" {
-		if err := try(r.Path, "take the condition "+strconv.Quote(r.Where), func() bool {
+		if err := try(r.name(), "take the condition "+strconv.Quote(r.Where), func() bool {
 			if c.OGR_L_SetAttributeFilter(l, r.Where) != 0 {
 				return false
 			}
@@ -411,7 +411,7 @@ func (r *VectorRequest) checkValues(ctx context.Context, from hDataset, layer *V
 			return fmt.Sprintf("feature %d is %s", c.OGR_F_GetFID(f), text)
 		})
 		if err == nil && unfit != "" {
-			err = fmt.Errorf("%s: the attribute %s of %s, which pixels of %v can't hold; choose another type, exclude features by a condition, or convert it in a statement (SQL)", r.Path, a.Name, unfit, r.Type)
+			err = fmt.Errorf("%s: the attribute %s of %s, which pixels of %v can't hold; choose another type, exclude features by a condition, or convert it in a statement (SQL)", r.name(), a.Name, unfit, r.Type)
 		}
 		return err
 	})
@@ -428,7 +428,7 @@ func (r *VectorRequest) eachFeature(ctx context.Context, l hLayer, most int,
 		if err := ctx.Err(); err != nil {
 			return "", err
 		}
-		err = try(r.Path, "read its features", func() bool {
+		err = try(r.name(), "read its features", func() bool {
 			for i := 0; i < someFeatures && found == ""; i++ {
 				h := c.OGR_L_GetNextFeature(l)
 				if more = h != 0 && c.CPLGetLastErrorType() < classFailure; !more {
@@ -445,8 +445,8 @@ func (r *VectorRequest) eachFeature(ctx context.Context, l hLayer, most int,
 
 // checkTexts returns an error for texts that C would truncate.
 func (r *VectorRequest) checkTexts() error {
-	return errors.Join(checkText(r.Path, "name", r.Path), checkText(r.Path, "layer", r.Layer),
-		checkText(r.Path, "statement", r.SQL), checkText(r.Path, "condition", r.Where),
-		checkText(r.Path, "attribute", r.Attribute), checkText(r.Path, "open option", r.OpenOptions...),
-		checkText(r.Path, "driver", r.Drivers...))
+	return errors.Join(checkText(r.name(), "name", r.Path), checkText(r.name(), "layer", r.Layer),
+		checkText(r.name(), "statement", r.SQL), checkText(r.name(), "condition", r.Where),
+		checkText(r.name(), "attribute", r.Attribute), checkText(r.name(), "open option", r.OpenOptions...),
+		checkText(r.name(), "driver", r.Drivers...))
 }

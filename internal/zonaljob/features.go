@@ -1,6 +1,7 @@
 package zonaljob
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -66,7 +67,8 @@ func (r *run) featureFile() (*gdal.FeatureFile, error) {
 
 // writeFeatures writes the zones with their polygons, which it reads again.
 func (r *run) writeFeatures(ctx context.Context, f *os.File) error {
-	changed := fmt.Errorf("%s: the zones changed while their statistics were computed", r.o.Zones.Path)
+	changed := fmt.Errorf("%s: the zones changed while their statistics were computed",
+		cmp.Or(r.o.Zones.Name, r.o.Zones.Path))
 	if !same(r.source, r.statZones()) {
 		return changed
 	}

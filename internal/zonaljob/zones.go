@@ -1,6 +1,7 @@
 package zonaljob
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -40,12 +41,13 @@ type zoneList struct {
 // readZones reads the polygons of a vector source in pixel coordinates of a grid.
 func readZones(ctx context.Context, r gdal.VectorRequest, by []string, grid raster.Grid,
 	outside Outside) (*zoneList, error) {
+	name := cmp.Or(r.Name, r.Path)
 	z := &zoneList{ids: make([][]any, len(by))}
-	seen := map[string]int64{}
+	seen := map[string]int{} // places in fids
 	whole := block.Window{Width: grid.Width, Height: grid.Height}
 	var outsideBox zonal.Box
 	layer, err := gdal.ReadFeatures(ctx, r, by, grid, func(f *gdal.Feature) error {
-		if err := z.addID(r.Path, by, f, seen); err != nil {
+		if err := z.addID(name, by, f, seen); err != nil {
 			return err
 		}
 		if f.WKB == nil {
@@ -58,20 +60,20 @@ func readZones(ctx context.Context, r gdal.VectorRequest, by []string, grid rast
 		}
 		p, err := zonal.ParseWKB(f.WKB)
 		if err != nil {
-			return fmt.Errorf("%s: feature %d: %w", r.Path, f.FID, err)
+			return fmt.Errorf("%s: feature %d: %w", name, f.FID, err)
 		}
 		z.addType(f.WKB)
 		box, ok := p.Bounds()
 		if ok {
 			for i := 0; i+1 < len(p.XY); i += 2 {
 				if p.XY[i], p.XY[i+1], ok = grid.Transform.Invert(p.XY[i], p.XY[i+1]); !ok {
-					return fmt.Errorf("%s: the raster's transform %v can't be inverted", r.Path, grid.Transform)
+					return fmt.Errorf("%s: the raster's transform %v can't be inverted", name, grid.Transform)
 				}
 			}
 			pixels, _ := p.Bounds()
 			if pixels.Window().Intersect(whole).Empty() {
 				if outside == OutsideError {
-					return outsideError(r.Path, f.FID, box, grid)
+					return outsideError(name, f.FID, box, grid)
 				}
 				if z.outside == 0 {
 					z.firstOutside, outsideBox = f.FID, box
@@ -86,9 +88,9 @@ func readZones(ctx context.Context, r gdal.VectorRequest, by []string, grid rast
 	case err != nil:
 		return nil, err
 	case len(z.fids) == 0:
-		return nil, fmt.Errorf("%s: the layer %s has no features, expected polygons", r.Path, layer.Name)
+		return nil, fmt.Errorf("%s: the layer %s has no features, expected polygons", name, layer.Name)
 	case z.outside > 0 && z.outside+z.empty == len(z.fids):
-		return nil, fmt.Errorf("%w; no zone lies on it", outsideError(r.Path, z.firstOutside, outsideBox, grid))
+		return nil, fmt.Errorf("%w; no zone lies on it", outsideError(name, z.firstOutside, outsideBox, grid))
 	}
 	z.types = layer.FieldTypes(by)
 	return z, nil
@@ -107,7 +109,7 @@ func (z *zoneList) addType(wkb []byte) {
 }
 
 // addID takes the id of a feature, which must be unique.
-func (z *zoneList) addID(path string, by []string, f *gdal.Feature, seen map[string]int64) error {
+func (z *zoneList) addID(path string, by []string, f *gdal.Feature, seen map[string]int) error {
 	z.fids = append(z.fids, f.FID)
 	if len(by) == 0 {
 		return nil
@@ -120,15 +122,19 @@ func (z *zoneList) addID(path string, by []string, f *gdal.Feature, seen map[str
 		z.ids[i] = append(z.ids[i], v)
 		fmt.Fprintf(&key, "%v\x00", v)
 	}
-	if first, again := seen[key.String()]; again {
+	if i, again := seen[key.String()]; again {
 		var what []string
 		for i, name := range by {
 			what = append(what, fmt.Sprintf("%s %v", name, f.Values[i]))
 		}
-		return fmt.Errorf("%s: the features %d and %d have the same %s, expected unique values", path, first, f.FID,
-			strings.Join(what, ", "))
+		same, first := strings.Join(what, ", "), z.fids[i]
+		if first == f.FID { // as in GeoJSON whose features have equal ids
+			return fmt.Errorf("%s: the features in places %d and %d of the layer, both with the number %d, have the same %s, expected unique values",
+				path, i+1, len(z.fids), first, same)
+		}
+		return fmt.Errorf("%s: the features %d and %d have the same %s, expected unique values", path, first, f.FID, same)
 	}
-	seen[key.String()] = f.FID
+	seen[key.String()] = len(z.fids) - 1
 	return nil
 }
 

@@ -108,7 +108,7 @@ func openVector(ctx context.Context, name string, v *jobspec.Vector, grid raster
 	local *VectorCopy) (*File, error) {
 	request := vectorRequest(v)
 	if local != nil {
-		request.Path = local.Path
+		request.Path, request.Name = local.Path, v.Label()
 	}
 	info, err := gdal.CheckVector(ctx, request, grid)
 	if err != nil {
