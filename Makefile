@@ -80,9 +80,9 @@ NO_RACE := /cmd/ /examples/ /apply$$ /stores /raster/geotiff /objstore/cloud /wo
 RACE_SKIP := $(if $(LEAT_TEST_DIST),Kill,Kill|^Fuzz|Processes|InvalidIndex|NoInodes|OutlivesWorker|EveryPlaceAndSize|EveryKindOfArray|ShuffleBufferLarger|EpochsLarger|StoreChecksum|WrongSize)
 RACE_RUN := SourceConformance$$|WorkerProcess|InAnyProcess|AllWorkersLost|ConcurrentRun|Panic|Merge|DecodedOnce|StagedOnce|ComeOnce|AtOnce|TwoRuns|RemoteEqualsLocal
 race:
-	CGO_ENABLED=1 $(GO) test -p 4 -timeout 30m -vet=off -race -short -skip '$(RACE_SKIP)' \
+	CGO_ENABLED=1 $(GO) test -p 4 -timeout 60m -vet=off -race -short -skip '$(RACE_SKIP)' \
 		$$($(GO) list ./... | grep -v $(foreach p,$(NO_RACE),-e '$p'))
-	CGO_ENABLED=1 $(GO) test -timeout 30m -vet=off -race -short -run '$(RACE_RUN)' ./apply ./stores ./raster/geotiff
+	CGO_ENABLED=1 $(GO) test -timeout 60m -vet=off -race -short -run '$(RACE_RUN)' ./apply ./stores ./raster/geotiff
 
 # Each fuzz target for half a minute.
 fuzz:
