@@ -124,8 +124,8 @@ type MadeParams struct {
 	// GDAL is set if GDAL's library was loaded to make them, which takes memory too.
 	GDAL bool
 	// Needs reports whether the function needs the block of this window; nil means that it needs
-	// all. Other blocks are not read and emit nothing. All outputs must be tables then. For the
-	// same Params and size of blocks its answer never changes.
+	// all. The run does not read other blocks, and they emit nothing. All outputs must then be
+	// tables. The result must depend only on Params and the window.
 	Needs func(w block.Window) bool
 }
 
@@ -395,7 +395,7 @@ type Store interface {
 	Upload(ctx context.Context, url string, r io.ReaderAt, size int64, o objstore.UploadOptions) error
 }
 
-// Fetcher is a [Store] from which vectors can be read: they are copied to a local file first.
+// Fetcher is a [Store] from which vectors can be copied to local files, which GDAL reads.
 type Fetcher = resolve.Fetcher
 
 // VectorCopy is a local copy of vectors in a store, at Path until it is closed.

@@ -40,9 +40,9 @@ type Python struct {
 	Socket   *net.UnixConn
 	Identity string
 	Closes   bool
-	// WorkerValues, if not nil, receives what the method close returned, as JSON, if the function
-	// is a class that has it. It is then called as Job.MergeWorkers is, with the same limits; the
-	// value is null for an instance without one.
+	// WorkerValues, if not nil, receives as JSON what the method close of each instance returned,
+	// null without an instance. The run calls it as it calls Job.MergeWorkers, with the same
+	// limits, and only for a class with such a method.
 	WorkerValues func(worker int, value json.RawMessage) error
 }
 

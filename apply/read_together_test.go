@@ -13,7 +13,7 @@ import (
 	"leat/raster"
 )
 
-// joinedSource is a raster whose reads wait until as many are under way as want says.
+// joinedSource is a raster whose reads wait until want of them are under way.
 type joinedSource struct {
 	info   raster.Info
 	value  uint16
@@ -51,7 +51,7 @@ func (s *joinedSource) Read(ctx context.Context, _ []int, _ raster.Window, dst *
 	return nil
 }
 
-// joinedJob adds up six sources that want; its blocks are read by one reader.
+// joinedJob adds up six sources, whose reads wait until want are under way, with one reader.
 func joinedJob(t *testing.T, want int64) (Job, []*joinedSource) {
 	inside, most := new(atomic.Int64), new(atomic.Int64)
 	job := Job{Inputs: map[string]Input{}, Expressions: map[string]string{"out": "a + b + c + d + e + f"},

@@ -28,7 +28,7 @@ func (s *vectorStore) Fetch(_ context.Context, _ string, w io.Writer) (objstore.
 }
 
 // TestResumeWithVectorsInStore checks that copies of the same object are the same input, and that
-// nothing of them stays.
+// none remains.
 func TestResumeWithVectorsInStore(t *testing.T) {
 	dir := vectorFiles(t)
 	temp, out := t.TempDir(), t.TempDir()

@@ -101,7 +101,7 @@ func (c *Cache) Has(i int64) (ok bool, err error) {
 
 // asMiss hides the reason of a miss from callers.
 func asMiss(err error) error {
-	if err == ErrMiss || errors.Is(err, ErrMiss) { // usually it is; Is takes several times as long
+	if err == ErrMiss || errors.Is(err, ErrMiss) { // == mostly decides; Is takes several times as long
 		return ErrMiss
 	}
 	return err

@@ -119,7 +119,7 @@ func compare(peer *peer, dir string, im *image, tiles [][]byte, encoder string, 
 		total, packed = total+len(s.raw), packed+len(s.packed)
 		n, err := d.Zlib(out[:len(s.raw)], s.packed)
 		if err == nil && !bytes.Equal(out[:n], s.raw) {
-			err = errors.New("other bytes than those encoded")
+			err = errors.New("the decoded bytes differ from those encoded")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("decoding: %d of %d bytes: %w", n, len(s.raw), err)

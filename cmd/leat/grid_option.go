@@ -136,7 +136,7 @@ func gridOfBox(box [4]float64, crs raster.CRS) raster.Grid {
 		Transform: raster.Transform{box[0], (box[2] - box[0]) / n, 0, box[3], 0, -(box[3] - box[1]) / n}}
 }
 
-// localVectors returns the local name of vectors that an option names. Those in a store are copied;
+// localVectors returns the local name of vectors that an option names. It copies those in a store;
 // the caller closes the copy.
 func localVectors(ctx context.Context, job *apply.Job, option, name string) (*apply.VectorCopy, string, error) {
 	local, err := localName(name)
@@ -157,7 +157,7 @@ func localVectors(ctx context.Context, job *apply.Job, option, name string) (*ap
 func extentsOf(ctx context.Context, job *apply.Job, path string) ([]raster.Grid, error) {
 	const option = "--extent"
 	g, err := gridOfFile(ctx, job, option, path)
-	// In a store, vectors are files that are no rasters.
+	// A file in a store that is not a raster is taken for vectors.
 	vectors := errors.Is(err, outcome.ErrVectors) || objstore.IsURL(path) && errors.Is(err, raster.ErrFormat)
 	if !vectors {
 		return []raster.Grid{g}, err

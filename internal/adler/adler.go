@@ -7,7 +7,7 @@ const mod = 65521
 
 const (
 	vector  = 32            // bytes that sumsAVX2 loads at once
-	longest = 1024 * vector // so many that no sum overflows
+	longest = 1024 * vector // bytes of one call, so few that no sum overflows
 )
 
 // Checksum returns the Adler-32 sum of RFC 1950. It uses AVX2, or else adds up the bytes of a word

@@ -8,8 +8,8 @@ import (
 	"leat/internal/guardtest"
 )
 
-// TestReadsOnlyItsBytes sums bytes that begin or end at memory which can't be read, of every length
-// around those that the loops take, at every alignment, the largest bytes among them.
+// TestReadsOnlyItsBytes sums bytes that begin or end at memory which can't be read. It tries every
+// length around those that the loops take, every alignment, and the largest bytes.
 func TestReadsOnlyItsBytes(t *testing.T) {
 	const most = 70000
 	memory := guardtest.New(most)

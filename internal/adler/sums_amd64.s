@@ -2,8 +2,8 @@
 
 // func sumsAVX2(p *byte, n int) (bytes, weighted uint64): n is a multiple of 32
 //
-// Y0 has the sums of the bytes so far, Y1 the sums of all former values of Y0, and Y2 the bytes
-// weighted by their places in their vectors.
+// Y0 holds the sums of the bytes so far, Y1 the sums of all earlier values of Y0, and Y2 the sums
+// of the bytes weighted by their places in their vectors.
 TEXT ·sumsAVX2(SB), NOSPLIT, $0-32
 	MOVQ p+0(FP), SI
 	MOVQ n+8(FP), CX

@@ -12,9 +12,9 @@ import (
 var triplets = map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu",
 	"loong64": "loongarch64-linux-gnu", "ppc64le": "powerpc64le-linux-gnu", "riscv64": "riscv64-linux-gnu"}
 
-// loadDependencies loads what a libgdal needs, library by library. All at once, the system looks up
-// each symbol of each of a hundred libraries in all of them, which takes twice as long. Errors are
-// left to the libgdal, which needs the same libraries.
+// loadDependencies loads the libraries that a libgdal needs one by one. If they are loaded with it,
+// the system looks up each symbol of a hundred libraries in all of them, which takes twice as long.
+// It ignores errors: loading the libgdal, which needs the same libraries, reports them.
 func loadDependencies(name string) {
 	if runtime.GOOS != "linux" {
 		return
@@ -24,8 +24,9 @@ func loadDependencies(name string) {
 	}
 }
 
-// dependencies returns the names of the libraries that a library needs, or nil if the system may
-// look for them, or for the library itself, elsewhere than where it looks for any library.
+// dependencies returns the names of the libraries that a library needs. It returns nil if it
+// can't read them, or can't know which file the system loads: because a search path is set, or
+// several directories have the library.
 func dependencies(name string) []string {
 	path := name
 	if !strings.Contains(name, "/") {

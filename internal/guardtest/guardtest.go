@@ -1,5 +1,5 @@
-// Package guardtest gives tests memory next to pages that can't be accessed, so that a load or
-// store beyond it, by assembly too, is a fault.
+// Package guardtest provides tests with memory between pages that can't be accessed, so that a load
+// or store outside of it faults, in assembly too.
 package guardtest
 
 import (
@@ -11,7 +11,7 @@ import (
 // Memory lies between two pages that can't be accessed.
 type Memory []byte
 
-// New returns memory of size bytes at least, for as long as the process runs.
+// New returns memory of at least size bytes, which stays mapped until the process ends.
 func New(size int) Memory {
 	page := unix.Getpagesize()
 	size = (size + page - 1) / page * page

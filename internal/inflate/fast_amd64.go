@@ -5,8 +5,8 @@ import "golang.org/x/sys/cpu"
 // hasAVX2 reports whether the processor can run fastAVX2.
 var hasAVX2 = cpu.X86.HasAVX2 && cpu.X86.HasBMI2
 
-// fastAVX2 is the loop of fast, from the first bytes of target and source. It stops where less than
-// outSpace or inSpace bytes are left, behind outEnd or inEnd.
+// fastAVX2 is the loop of fast, from the first bytes of target and source. It stops
+// behind outEnd or inEnd, where fewer than outSpace or inSpace bytes are left.
 //
 //go:noescape
 func fastAVX2(d *Decoder, dst *byte, outEnd int, src *byte, inEnd int) ending

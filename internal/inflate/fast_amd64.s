@@ -1,11 +1,11 @@
 #include "go_asm.h"
 #include "textflag.h"
 
-// The loop of fast with BMI2 and AVX2. An entry's low byte is the count of a shift and the index of
-// BZHI as it stands. The buffer is shifted to the left by 2, so that masking it gives the offset of
-// an entry: a load whose index is scaled takes a cycle more, and each entry waits for the one before
-// it. So up to 62 bits are there, and 48 to 55 of them are counted after a refill. Four entries of
-// literals take 48 at most, as do a length and a distance.
+// The loop of fast with BMI2 and AVX2. Shifts and BZHI take an entry's low byte as it is. The
+// buffer is shifted to the left by 2, so that masking it gives the offset of an entry: a load whose
+// index is scaled takes a cycle more, and each entry waits for the one before it. The buffer then
+// holds up to 62 bits, and 48 to 55 of them are counted after a refill. Four entries of literals
+// take 48 at most, as do a length and a distance.
 //
 //	SI, R8   next byte of the source, the last one at which 8 bytes can be loaded
 //	DI, R9   next byte of the target, the last one at which any symbol fits
@@ -262,8 +262,8 @@ done:
 	VZEROUPPER
 	RET
 
-// periods has the bytes that whole periods of 0 to 15 bytes take in 16, then for each the shuffle that
-// repeats it.
+// periods has for each period of 0 to 15 bytes how many of 16 bytes its whole repetitions take, and
+// after these the shuffles that repeat them.
 DATA ·periods+0(SB)/8, $0x0e0c0f100f101000
 DATA ·periods+8(SB)/8, $0x0f0e0d0c0b0a0910
 DATA ·periods+16(SB)/8, $0x0000000000000000

@@ -480,7 +480,7 @@ func TestTilesOfRealFiles(t *testing.T) {
 }
 
 // TestMatchesWhereTheFastLoopEnds decodes matches, alone and joined with the literal before, where
-// the loops just may store one, and a byte before and behind that.
+// the loops may just store one, and a byte before and behind that.
 func TestMatchesWhereTheFastLoopEnds(t *testing.T) {
 	var d Decoder
 	lens := make([]int, 286)

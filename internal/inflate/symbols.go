@@ -17,8 +17,8 @@ const (
 	damaged
 )
 
-// stretch is the number of bytes after which fastAVX2 returns, since a routine in assembly can't be
-// interrupted for the garbage collector.
+// stretch is the number of bytes after which fastAVX2 returns: the garbage collector can't
+// interrupt a routine in assembly.
 const stretch = 1 << 20
 
 // fast decodes symbols as long as both ends are so distant that no symbol can reach them. It
@@ -28,7 +28,7 @@ func (d *Decoder) fast(dst, src []byte) (end bool, err error) {
 	if d.in > inEnd || d.out > outEnd {
 		return false, nil
 	}
-	for d.have > 55 { // both loops count up to some bits more
+	for d.have > 55 { // more than the loops expect: return whole bytes to the source
 		d.have -= 8
 		d.in--
 	}

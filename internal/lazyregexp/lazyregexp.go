@@ -1,6 +1,6 @@
-// Package lazyregexp has regular expressions that are compiled when they are first used. A package
-// can keep one in a variable without a cost for each program that imports the package. The idea is
-// from Go's internal/lazyregexp.
+// Package lazyregexp has regular expressions that are compiled when they are first used. So a
+// package variable that holds one costs nothing in programs that never use it. The idea is from
+// Go's internal/lazyregexp.
 package lazyregexp
 
 import (

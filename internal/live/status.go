@@ -87,7 +87,7 @@ const (
 // In JSON it is an object with the numbers of rows and columns of cells, the side of a cell in
 // blocks, and a string with a letter for each cell, row by row. A cell of several blocks has the
 // first of the letters f, l, c, h, r that any of them has; else . or d if all of them have it; else
-// a digit, the tenths that are done. Skipped blocks do not count; a cell of these alone is a blank.
+// a digit, the tenths that are done. Skipped blocks do not count; a cell of only these is a blank.
 type Grid struct {
 	Columns int          // blocks in a row
 	States  []BlockState // row by row
@@ -124,8 +124,7 @@ func (g *Grid) MarshalJSON() ([]byte, error) {
 // divideUp divides and rounds up.
 func divideUp(n, by int) int { return (n + by - 1) / by }
 
-// cell returns the letter of a square of blocks, or ' ' if it contains none that is
-// computed.
+// cell returns the letter of a square of blocks, or ' ' if none of them is computed.
 func (g *Grid) cell(row, column, side int) byte {
 	var has [256]bool
 	all, done := 0, 0

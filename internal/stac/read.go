@@ -132,8 +132,8 @@ func Parse(text []byte) (*Document, error) {
 	return doc, nil
 }
 
-// checkIDs returns an error if two items of one collection have the same id: pages that were saved
-// twice would count twice. Items of several collections may have equal ids.
+// checkIDs returns an error if two items of one collection have the same id: a page that was saved
+// twice would count twice. Items of different collections may have equal ids.
 func (d *Document) checkIDs() error {
 	type key struct{ collection, id string }
 	first := map[key]int{}

@@ -87,7 +87,7 @@ func (l *layout) runs(ctx context.Context, src *os.File, out chan<- piece) error
 }
 
 // headReader reads the lengths before tiles. It reads those of small tiles that are close together
-// at once, and others singly, since they may lie among large tiles or pixels of overviews.
+// at once. It reads others one by one, since they may lie among large tiles or pixels of overviews.
 type headReader struct {
 	src  io.ReaderAt
 	buf  []byte

@@ -19,8 +19,8 @@ type TileRef struct{ Offset, Bytes int64 }
 
 // TileSource returns the positions of tiles. level is 0 for full resolution and 1 and up for the
 // overviews. index counts row by row within a plane, planes one after the other, see
-// [FileSpec.TileIndex]. Write calls it several times per tile, from one goroutine at a time, since
-// a table of its own would be larger than that of most callers.
+// [FileSpec.TileIndex]. Write calls it several times per tile, from one goroutine at a time, and
+// keeps no table of its own.
 type TileSource func(level, index int) TileRef
 
 // Write writes a file to dst, which must be empty, and returns its length. It copies the encoded

@@ -21,8 +21,8 @@ type Cells struct {
 const (
 	leastCellShift = 6
 	maxCells       = 1 << 24
-	// distant is the distance in pixels beyond which the cells of a polygon are not computed: those
-	// of its bounding box count. Where edges cross a row is then known to a small part of a pixel.
+	// A polygon that reaches further than distant pixels from the origin sets all cells of its
+	// bounding box: rounding could misplace its edges.
 	distant = 1 << 44
 )
 
@@ -55,9 +55,9 @@ func (c *Cells) Add(p *Polygon, w block.Window) {
 		}
 		return
 	}
-	// A cell counts if its centre is covered or its interior touched. The sides of cells are powers
-	// of two, so that edges are rounded as they are among pixels, except for the smallest numbers,
-	// which become 0: the polygon is also moved by a millionth of a cell in four directions.
+	// A cell counts if the polygon covers its centre or touches its interior. The sides of cells
+	// are powers of two, so edges are rounded as they are for pixels, except that the smallest
+	// numbers become 0. So the polygon is also moved by a millionth of a cell in four directions.
 	q := &c.polygon
 	q.XY, q.Rings, q.Parts = q.XY[:0], p.Rings, p.Parts
 	for _, v := range p.XY {

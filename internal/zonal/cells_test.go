@@ -9,7 +9,7 @@ import (
 )
 
 // TestCellsHaveAllPixels compares cells with the pixels of polygons: rings of random points, some
-// of them on the borders of cells, a hair next to them, or a long way outside the raster.
+// of them on the borders of cells, just next to them, or a long way outside the raster.
 func TestCellsHaveAllPixels(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	grid := block.Window{Width: 700, Height: 450}

@@ -11,7 +11,7 @@ var _ raster.Prefetcher = (*Reader)(nil)
 // Fetch starts to fetch ranges of the object, which must be ordered and disjoint, as
 // driver.SortRanges returns them, and returns at once. It joins ranges that are close together and
 // sends several requests at a time. The bytes stay in memory until release is called, which does
-// not wait. ReadAt reports the errors. skip is called with a lock of the Reader.
+// not wait. ReadAt reports the errors. It calls skip while it holds a lock of the Reader.
 func (r *Reader) Fetch(ranges []raster.Range, skip func(raster.Range) bool) (release func()) {
 	spans := make([]span, 0, len(ranges))
 	for _, w := range ranges {

@@ -98,8 +98,8 @@ func (a *prefetcher) task(ctx context.Context, n int) (task, error) {
 	}}, nil
 }
 
-// ranges returns the pieces that a block needs of each file and that were not fetched before.
-// Finding them may take requests, for the tables of a file, and so all files are asked at once.
+// ranges returns the pieces that a block needs of each file and that were not fetched before. It
+// asks all files at once, because a file may have to request its tables to find them.
 func (a *prefetcher) ranges(ctx context.Context, n int) ([][]raster.Range, error) {
 	w := a.blocks.At(n).Window.Grow(a.blocks.Overlap)
 	lists := make([][]raster.Range, len(a.files))

@@ -47,8 +47,7 @@ type blockReader struct {
 	blocks    block.Plan
 	margin    block.Margin
 	unchanged resolve.ChangeChecker
-	// extra has a place for each read of a source of the caller's own (MayWait), besides one of
-	// each reader.
+	// extra bounds how many files that may wait are read at once, besides one by each reader.
 	extra chan struct{}
 }
 
@@ -92,8 +91,8 @@ func (r *blockReader) read(ctx context.Context, d *blockData, b block.Block) err
 	return r.unchanged.Check()
 }
 
-// readTogether reads files that may wait in goroutines, as far as there are places, and meanwhile
-// the others one after another.
+// readTogether reads files that may wait in goroutines, as many as extra allows, and meanwhile the
+// others one after another.
 func (r *blockReader) readTogether(ctx context.Context, d *blockData) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for i, f := range r.inputs.Files {

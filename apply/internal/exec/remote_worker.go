@@ -31,8 +31,8 @@ type remoteWorker struct {
 	number  int
 	workers int
 	slots   []*slot
-	// If the worker reads the inputs, it has a reader, buffers, staging and ahead, else memory of
-	// the coordinator.
+	// A worker that reads the inputs has reader, buffers, staging and ahead; memory is then for a
+	// function in another process, if any. For other workers it is the coordinator's.
 	reader  *blockReader
 	buffers *freelist.List[*blockData]
 	staging *staging

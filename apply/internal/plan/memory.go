@@ -20,8 +20,8 @@ const baseBytes = output.BaseBytes
 // of 1 Gbit/s busy with a latency of 250 ms; less if the budget is small.
 func AheadBytes(budget int64) int64 { return min(32<<20, max(1<<20, budget/16)) }
 
-// AheadLimit returns AheadBytes, or what it would be if the plan was to stage all remote files, of
-// which some turn out to be read in pieces.
+// AheadLimit returns AheadBytes of the plan, or of its budget if the plan stages all remote files:
+// some of them may then be read in pieces after all.
 func (p *Plan) AheadLimit() int64 {
 	if p.AheadBytes == 0 {
 		return AheadBytes(p.BudgetBytes)
@@ -53,7 +53,8 @@ type sizing struct {
 	// of a block.
 	merging, pixel int64
 	programs       []*resolve.Program // of outputs; nil for a function
-	// needs reports whether the function needs a block; nil if that does not matter to its size.
+	// needs reports whether the function needs a block; nil if the size of blocks does not depend
+	// on it.
 	needs   func(block.Window) bool
 	plan    *Plan
 	overlap int

@@ -146,8 +146,8 @@ func (z *sizing) fits(w, h int) bool {
 // maxTogether bounds how many files of a block a reader reads at once.
 const maxTogether = 16
 
-// addReads plans to read the files of a block at once that may wait, as far as the memory that is
-// left holds the tiles that they decode.
+// addReads plans how many files of a block that may wait are read at once. The memory that is left
+// must hold the tiles that they decode.
 func (z *sizing) addReads() {
 	p := z.plan
 	n, tile := 0, int64(0)

@@ -7,15 +7,15 @@ import (
 	"leat/block"
 )
 
-// leastSparse is the least size of blocks to aim for where only some are computed, in pixels, and
-// mostSparse the number of blocks up to which smaller ones are tried.
 const (
+	// leastSparse is the least size of blocks to aim for where only some are computed, in pixels.
 	leastSparse = targetPixels / 16
-	mostSparse  = 1 << 20
+	// mostSparse is the number of blocks up to which sparse tries smaller ones.
+	mostSparse = 1 << 20
 )
 
-// modeSide is the side of the blocks from which the way to read remote files is guessed, before the
-// size of blocks, which depends on it, is known.
+// modeSide is the side of the blocks by which chooseModes first decides how remote files are read.
+// The size of the job's own blocks depends on that.
 const modeSide = 512
 
 // skip records the blocks that the function does not need.
@@ -31,8 +31,7 @@ func (p *Plan) skip(needs func(block.Window) bool) {
 	}
 }
 
-// chooseModes decides how remote files are read, of which only the blocks that the function needs
-// are read.
+// chooseModes decides how remote files are read if the function does not need all blocks.
 func (p *Plan) chooseModes(ctx context.Context, job *resolve.Job, blocks block.Plan) error {
 	needs := job.Values.Function.Needs
 	if needs == nil {
@@ -47,9 +46,8 @@ func (p *Plan) chooseModes(ctx context.Context, job *resolve.Job, blocks block.P
 	})
 }
 
-// sparse returns the size of blocks to aim for, in pixels, at most that of target: where the
-// function does not need all of them, the largest one with which at most a quarter more pixels are
-// read than with the least.
+// sparse returns the size of blocks to aim for, in pixels, at most target. If the function does not
+// need all blocks, it is the largest size that reads at most a quarter more pixels than the least.
 func (z *sizing) sparse(cell [2]int, target int, square bool) int {
 	if z.needs == nil {
 		return target
@@ -72,8 +70,8 @@ func (z *sizing) sparse(cell [2]int, target int, square bool) int {
 	return target
 }
 
-// neededPixels returns how many pixels are read with blocks of this size, and false if they are too
-// many to ask.
+// neededPixels returns how many pixels are read with blocks of this size. It returns false if there
+// are too many blocks to try.
 func (z *sizing) neededPixels(w, h int) (pixels int64, ok bool) {
 	blocks := block.Plan{Width: z.grid.Width, Height: z.grid.Height, WindowWidth: w, WindowHeight: h}
 	if blocks.Count() > mostSparse {

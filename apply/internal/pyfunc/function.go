@@ -110,8 +110,7 @@ func Load(ctx context.Context, spec Spec, o Options) (*Function, error) {
 	return f, nil
 }
 
-// Closes reports whether states of the function may have a value at their end: whether it is a
-// class with a method close.
+// Closes reports whether the function is a class with a method close, which may return a value.
 func (f *Function) Closes() bool { return f.closes }
 
 // WorkerSpec returns the spec for workers in other processes. It has the source of a file, so that

@@ -214,7 +214,7 @@ func (p *process) end() {
 	t.Stop()
 }
 
-// explain returns the error of an exchange. If the process has ended, it says how.
+// explain returns the error of an exchange, which says how the process ended if it has.
 func (p *process) explain(err error) error {
 	if !errors.Is(err, errEnded) && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err

@@ -26,8 +26,7 @@ import (
 // little work.
 const ManyAtOnce = 16
 
-// ChooseModes decides how each remote file is read, of which these windows of the job's grid are
-// read.
+// ChooseModes decides how each remote file is read if the job reads these windows of its grid.
 func (in *Inputs) ChooseModes(ctx context.Context, windows iter.Seq[block.Window]) error {
 	var g errgroup.Group
 	g.SetLimit(ManyAtOnce)
@@ -152,8 +151,8 @@ func (f *File) RangesOf(ctx context.Context, w block.Window) ([]raster.Range, er
 	return f.Remote.Ranges(ctx, bands, have.Shift(f.ColOffset, f.RowOffset), f.ReadsMask())
 }
 
-// MayWait reports whether the file is a source of the caller's own, whose reads may take long and
-// little work. Other files are local, or what is needed of them is requested before it is read.
+// MayWait reports whether the file is a source of the caller's own, read without a warp: its reads
+// may wait long for their data.
 func (f *File) MayWait() bool {
 	switch f.Source.(type) {
 	case *geotiff.File, *npy.File, *gdal.File, Remote:

@@ -17,7 +17,7 @@ import (
 	"leat/objstore"
 )
 
-// Fetcher is a Store that reads whole objects: GDAL reads vectors from local files.
+// Fetcher is a Store that reads whole objects. Vectors are copied, since GDAL reads local files.
 type Fetcher interface {
 	// Fetch writes an object to w and returns the store's description of its version.
 	Fetch(ctx context.Context, url string, w io.Writer) (objstore.Info, error)
@@ -30,8 +30,8 @@ type VectorCopy struct {
 	remove  func() error
 }
 
-// CopyVector copies an object to a directory for temporary files. The caller closes the copy; that
-// of a killed process is removed by a later one.
+// CopyVector copies an object to a directory for temporary files. The caller closes the copy; a
+// later process removes that of a killed one.
 func CopyVector(ctx context.Context, store any, url string) (_ *VectorCopy, err error) {
 	f, ok := store.(Fetcher)
 	if !ok {
@@ -49,7 +49,7 @@ func CopyVector(ctx context.Context, store any, url string) (_ *VectorCopy, err 
 		}
 	}()
 	bare, _, _ := strings.Cut(url, "?")
-	// GDAL knows formats by the endings of names.
+	// GDAL recognizes formats by the endings of names.
 	if c.Path = filepath.Join(dir.Path, path.Base(bare)); path.Base(bare) == rundir.Lockfile {
 		c.Path += "-"
 	}
@@ -67,8 +67,8 @@ func CopyVector(ctx context.Context, store any, url string) (_ *VectorCopy, err 
 // Close removes the copy.
 func (c *VectorCopy) Close() error { return c.remove() }
 
-// copyVectors copies the vectors of a job that are in stores, by their URLs. The inputs remove the
-// copies when they are closed.
+// copyVectors copies the vectors of a job that are in stores, and returns the copies by URL.
+// Closing the inputs removes them.
 func (in *Inputs) copyVectors(ctx context.Context, job *jobspec.Job, store any) (map[string]*VectorCopy, error) {
 	copies := map[string]*VectorCopy{}
 	var errs []error

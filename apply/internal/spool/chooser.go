@@ -103,8 +103,8 @@ func (c *Chooser) needs(index int, m stats.Moments) bool {
 }
 
 // offer passes a finished tile to the chooser; each index is offered once. A tile that may become a
-// sample is encoded with each candidate, by its worker, so that workers do that at the same time.
-// The contents of tiles that needs rejects don't matter.
+// sample is encoded with each candidate by the calling worker, so that workers do it at the same
+// time. The contents of tiles that needs rejects don't matter.
 func (c *Chooser) offer(index int, tile []byte, m stats.Moments) error {
 	if c.file == nil || c.chosen.Load() != nil {
 		return nil

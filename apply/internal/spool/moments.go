@@ -2,9 +2,8 @@ package spool
 
 import "leat/raster/stats"
 
-// tileMoments adds up the moments of a band's tiles in the order of tiles, whatever the order in
-// which they come, since sums of floats depend on it. It keeps only those that wait for an earlier
-// tile.
+// tileMoments adds up the moments of a band's tiles in the order of the tiles, since sums of floats
+// depend on it. It keeps only the moments of tiles that came before an earlier one.
 type tileMoments struct {
 	tiles  int
 	sum    stats.Moments // of the tiles below next

@@ -44,8 +44,8 @@ const (
 	// scanBytes is how much is read at once.
 	scanBytes = 256 << 10
 	// Records of at most smallRecord bytes that are close to the last one are read windowBytes at a
-	// time, windowBefore of them before the record: blocks that end one after the other lie in any
-	// order. Reading others so would take many times as long as reading each alone.
+	// time, windowBefore of them before the record, because neighbours may lie in any order. Others
+	// are read alone, which is many times as fast for them.
 	smallRecord  = 4 << 10
 	windowBytes  = 128 << 10
 	windowBefore = 16 << 10

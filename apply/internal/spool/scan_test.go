@@ -103,8 +103,8 @@ func (r *countingReader) ReadAt(b []byte, at int64) (int, error) {
 	return r.ReaderAt.ReadAt(b, at)
 }
 
-// TestScanRandomOrder restores small records in random order, of which few close together are
-// needed one after the other.
+// TestScanRandomOrder restores small records in random order, so that records needed in turn are
+// rarely close together.
 func TestScanRandomOrder(t *testing.T) {
 	f := testFile(t)
 	const count, size = 2000, 3000

@@ -37,8 +37,8 @@ type JoinInfo struct {
 
 // Handler computes blocks in a worker.
 type Handler interface {
-	// Read prepares the input of Compute. It is called concurrently, for as many blocks as there
-	// are slots. ctx ends when the block is no longer needed.
+	// Read prepares the input of Compute. It is called concurrently for at most as many blocks as
+	// there are slots. ctx ends when the block is no longer needed.
 	Read(ctx context.Context, l Lease) (any, error)
 	// Compute receives what Read returned and returns the body of the result. Each slot (0 to
 	// Slots-1) computes one block at a time; the body belongs to the worker until the slot's next
