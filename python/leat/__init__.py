@@ -12,6 +12,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._apply import apply, demo, open
+    from ._block import Block as Block  # not in __all__
     from ._cache import Cache, CacheStats
     from ._result import Raster, Result
     from .errors import (BlockError, Claimed, Closed, Damaged, Error, JobError, NoBinary, NoSpace,
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
 
     __version__: str
 
-# The module of each public name. __all__ and dir() follow it.
+# The module of each public name. __all__ has all but Block, which needs NumPy.
 _modules = {
     "apply": "_apply",
+    "Block": "_block",
     "BlockError": "errors",
     "Cache": "_cache",
     "CacheStats": "_cache",
@@ -51,7 +53,12 @@ def __getattr__(name: str) -> object:
         value: object = version()
     elif name in _modules:
         from importlib import import_module
-        value = getattr(import_module("." + _modules[name], __name__), name)
+        try:
+            value = getattr(import_module("." + _modules[name], __name__), name)
+        except ModuleNotFoundError as e:
+            if e.name != "numpy":
+                raise
+            raise AttributeError(f"leat.{name} needs NumPy, which is missing") from e
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value
