@@ -27,6 +27,7 @@ var environment = []struct {
 	}},
 	{"GDAL", [][2]string{
 		{"LEAT_GDAL_LIBRARY", "the file of GDAL's library"},
+		{"LD_LIBRARY_PATH", "where the system looks for libraries before its own directories"},
 		{"CONDA_PREFIX", "where a conda environment has GDAL's library"},
 		{"GDAL_CACHEMAX", "GDAL's cache of blocks; else leat sets it from --memory"},
 	}},

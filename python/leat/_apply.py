@@ -39,6 +39,8 @@ def apply(function: Union[Function, str, Mapping[str, str]], inputs: Mapping[str
     function is called with a leat.Block for each block: b.red is the array of the input red, of
     shape (bands, rows, columns); b.out = array sets the output out. Or it is an expression over
     the inputs in leat's language, or a dict of expressions by output, which need no Python worker.
+    A class in place of a function has an instance for each worker. What its method close returns
+    is in the result's worker_values.
 
     inputs are paths or URLs by name; a list of paths is a list of arrays. outputs are paths by
     name, or dicts with "path" and keys of a rasterio profile; a path alone is the output "out".
@@ -48,10 +50,10 @@ def apply(function: Union[Function, str, Mapping[str, str]], inputs: Mapping[str
     many processes. None is a process for each core if other processes can import the function
     from a module, else 0. on starts workers on a cluster: "slurm", "pbs", "awsbatch".
 
-    params is the function's b.params. values that the function emits are in the result, or merge
-    combines them: merge(a, b). overlap is the width of a margin in pixels. resume goes on from
-    what an earlier run of the same job left. progress shows how far the run is, or is called with
-    the numbers of done and of all blocks.
+    params is the function's b.params. Values that the function emits are in the result, or merge
+    combines them: merge(a, b). overlap is the width of a margin in pixels. resume continues an
+    unfinished run of the same job. progress=True shows the progress of the run; a function gets
+    the number of finished blocks and that of all blocks.
 
     All other options of the command leat apply are keyword arguments, with _ for -: bbox=(0, 0, 9,
     9), type="uint8", nodata=dict(out=0), co=dict(COMPRESS="ZSTD"), plan=True. Values for single
@@ -279,7 +281,7 @@ def _whole(value: Any, what: str) -> int:
 
 
 def _flag(value: Any, what: str, more: str = "") -> bool:
-    """Return a bool of any type."""
+    """Return a flag, which must be a bool of Python or NumPy."""
     if not isinstance(value, bool) and type(value).__name__ not in ("bool_", "bool"):
         raise TypeError(f"{what}: got {value!r}, want True or False{more}")
     return bool(value)

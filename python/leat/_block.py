@@ -84,7 +84,7 @@ class Block:
                 f"{w.column}, row {w.row}; {names}>")
 
     def _end(self) -> None:
-        """Let later uses fail: leat uses the memory for other blocks."""
+        """Make later uses fail: leat uses the memory for other blocks."""
         self._outputs.clear()
         for arrays in (self._arrays, self._valid, self._unscaled):
             arrays.clear()

@@ -112,12 +112,13 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def _uses_file(method: _Method) -> _Method:
-    """Return a method during which close() in another thread waits, or which raises Closed."""
+    """Return a method that raises Closed, and for whose calls close() in other threads waits."""
     @functools.wraps(method)
     def using(self: Cache, *args: Any, **named: Any) -> Any:
         users, thread = self._users, threading.get_ident()
         try:
-            users.append(thread)  # before it looks whether the cache is closed: close() looks after
+            # Before the method reads _closed: close() sets that before it waits for _users.
+            users.append(thread)
             return method(self, *args, **named)
         except (OSError, TypeError, ValueError):
             if self._closed:  # by a signal handler in this thread
@@ -862,7 +863,7 @@ class Cache:
 
         Of all threads and processes that miss an entry at the same time, one calls its function and
         the others wait. If that one fails or is killed, the next calls its own; each caller gets
-        only its own exception. In a frozen or full cache nobody waits. function must not call
+        only its own exception. In a frozen or full cache, no caller waits. function must not call
         get_or_fill, since two could wait for each other for ever.
 
         >>> import leat

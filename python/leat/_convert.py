@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class PixelError(Exception):
-    """PixelError is an error about a pixel, whose index is that of the array."""
+    """PixelError is an error about a pixel; index is the place of the pixel in the array."""
 
     def __init__(self, kind: type[Exception], text: str, bad: Array) -> None:
         super().__init__(text)
@@ -85,7 +85,7 @@ def _set_invalid(out: Array, invalid: Array, nodata: Union[int, float, None]) ->
     if t.kind in "iu":
         info: Any = np.iinfo(t)
         if not (nodata == nodata and info.min <= nodata <= info.max and nodata == int(nodata)):
-            raise ValueError(f"the nodata value {nodata} is no value of {t.name}")
+            raise ValueError(f"the nodata value {nodata} is not a value of {t.name}")
     fill = t.type(nodata)
     if fill == fill:
         same = (out == fill) & ~invalid

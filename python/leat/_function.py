@@ -21,7 +21,7 @@ Answer = Union[bytes, dict[str, Any]]
 
 
 def encode_json(value: Any, origin: str = "the function emitted") -> Any:
-    """Return a value that JSON can represent as it is; origin says in errors who gave it."""
+    """Return a value that JSON can represent as it is; errors name its origin."""
     try:
         return json.loads(json.dumps(value, allow_nan=False, default=_number))
     except (TypeError, ValueError) as e:
@@ -110,7 +110,7 @@ class Server:
             message = json.loads(bytes(text))
             kind = message.get("type")
         except (ValueError, AttributeError):
-            raise Failure("Protocol", "a message that is no JSON object") from None
+            raise Failure("Protocol", "a message that is not a JSON object") from None
         if kind not in self.answers:
             raise Failure("Protocol", f"a message of the type {kind!r}")
         return self.answers[kind](message)
@@ -200,7 +200,7 @@ class Server:
         return b"".join(parts)
 
     def failed(self, number: Optional[int], error: BaseException) -> None:
-        """Do what a server does besides when the function has failed on a block; for subclasses."""
+        """Handle an exception of the function on a block; for subclasses."""
 
     def close(self, message: dict[str, Any]) -> dict[str, Any]:
         """End the connection."""
@@ -211,7 +211,7 @@ class Server:
 
 
 def close_instance(instance: Any) -> Any:
-    """Return the value of an instance's close as JSON has it; None if it returns none."""
+    """Return the value of an instance's close as JSON represents it; None if there is none."""
     value = instance.close()
     return None if value is None else encode_json(value, "close() returned")
 

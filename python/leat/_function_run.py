@@ -97,7 +97,7 @@ class Output:
 
 
 class FunctionRun:
-    """FunctionRun is what leat says of a run before its first block."""
+    """FunctionRun holds what leat sends about a run before its first block."""
 
     def __init__(self, setup: dict[str, Any], memory: OutputMemory,
                  encode_value: Callable[[Any], Any]) -> None:

@@ -24,7 +24,7 @@ Function = Callable[[Any], object]
 
 
 def load(wanted: dict[str, Any]) -> tuple[Function, str, str]:
-    """Return the function that leat names, and the file and sum of its source."""
+    """Return the function that leat names, and the path and SHA-256 of its source."""
     spec, path = _spec(wanted, _extend_path(wanted))
     source = _source(wanted, path)
     digest = hashlib.sha256(source).hexdigest()
@@ -142,7 +142,7 @@ def check_class(function: object, name: str) -> None:
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Runs the source whose sum was computed, and leaves no compiled file."""
+    """Runs the source whose SHA-256 was computed, and leaves no compiled file."""
 
     source = b""
 

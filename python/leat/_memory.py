@@ -20,7 +20,7 @@ _CODES = {name: code for code, name in enumerate(TYPES)}
 
 
 class InputMemory:
-    """InputMemory is memory of leat in which the inputs of blocks are."""
+    """InputMemory is memory of leat that holds the inputs of blocks."""
 
     def __init__(self, descriptor: int, size: int, begin: int, private: bool) -> None:
         self.private = private
@@ -34,7 +34,7 @@ class InputMemory:
 
 
 class OutputMemory:
-    """OutputMemory is the file in memory that the output arrays of a block are in."""
+    """OutputMemory is a file in memory that holds the output arrays of a block."""
 
     def __init__(self, descriptor: int, limit: int) -> None:
         self.descriptor, self.limit = descriptor, limit
@@ -72,7 +72,7 @@ class OutputMemory:
         return OUTPUT.pack(self.places[id(array)][0], _CODES[array.dtype.name], *array.shape)
 
     def close(self) -> None:
-        """Close the memory, which arrays that are in use keep."""
+        """Close the file. Arrays in use keep their mapping."""
         self.map = None
         self.places.clear()
         os.close(self.descriptor)

@@ -221,7 +221,7 @@ class Raster:
 
 
 _SIDE = 400
-"""Longest side of a quicklook in a notebook, in pixels: notebooks keep the pictures."""
+"""Longest side of a quicklook in a notebook, in pixels: notebooks store the pictures."""
 
 _PICTURES = 4
 """How many outputs have quicklooks in a notebook."""

@@ -11,12 +11,12 @@ from ._load import closes
 
 
 class Shared:
-    """Shared is what all connections have in common that one thread serves."""
+    """Shared holds what the connections that one thread serves have in common."""
 
     def __init__(self) -> None:
         self.state = types.SimpleNamespace()
         self.instance: Any = None
-        """Instance of the function, if that is a class and has seen blocks."""
+        """Instance of the function, if that is a class; None before the first setup."""
 
     def close(self) -> Any:
         """Return the value of the instance's close, None if there is none."""
@@ -57,7 +57,7 @@ class Served(Server):
             raise
 
     def close(self, message: dict[str, Any]) -> dict[str, Any]:
-        """End the connection. An instance of all connections goes on."""
+        """End the connection. Shared.close closes an instance that connections share."""
         if self.shared is not None:
             return {"type": "closed"}
         try:

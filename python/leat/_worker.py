@@ -41,14 +41,14 @@ def main(descriptor: int) -> None:
 
 
 def _die_with_parent(libc: "ctypes.CDLL") -> None:
-    """Let forked processes end with this one."""
+    """Make forked processes end with this one."""
     import _thread
     import signal
     prctl, main_thread = libc.prctl, _thread.get_ident()
 
     def set_signal() -> None:
-        # PR_SET_PDEATHSIG, which fork clears. It is about the thread that forked, and others
-        # than the main one may end before the process.
+        # PR_SET_PDEATHSIG, which fork clears. The signal comes when the thread that forked ends,
+        # and threads other than the main one may end before the process.
         if _thread.get_ident() == main_thread:
             prctl(1, signal.SIGKILL, 0, 0, 0)
     os.register_at_fork(after_in_child=set_signal)

@@ -218,7 +218,8 @@ class BlockTest(unittest.TestCase):
         self.assertTrue(np.isnan(out[0, 1, 2]))
         self.set_fails("the valid pixel has the nodata value 3 at band 1, column 3, row 0", masked,
                        "uint8", "3")
-        self.set_fails("the nodata value 300 is no value of uint8", masked.astype("u1"), "", "300")
+        self.set_fails("the nodata value 300 is not a value of uint8", masked.astype("u1"), "",
+                       "300")
         self.same(self.set(np.ma.array(np.arange(12)).reshape(3, 4), "uint8"),
                   np.arange(12).reshape(1, 3, 4), "u1")
         both = np.ma.array(whole, mask=np.zeros((3, 4), bool))

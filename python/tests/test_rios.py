@@ -205,7 +205,8 @@ class Grids(RiosCase):
                  errors.ResampleNeededError),
                 ("another CRS", self.raster("c.tif", scene(1, 60, 80), epsg=28356),
                  errors.ResampleNeededError),
-                ("far away", self.raster("f.tif", scene(1, 60, 80), 500), errors.IntersectionError),
+                ("no common area", self.raster("f.tif", scene(1, 60, 80), 500),
+                 errors.IntersectionError),
                 ("missing", self.path("m.tif"), errors.ImageOpenError)):
             with self.subTest(name), self.assertRaises(error):
                 self.apply(copy, {"a": a, "b": other}, {"o": self.path("o.img")})

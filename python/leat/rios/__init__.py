@@ -24,9 +24,10 @@ _REPLACED = ("rioserrors", "structures", "pixelgrid", "readerinfo", "cuiprogress
 def install() -> None:
     """Put the modules of leat.rios in place of those of the installed RIOS.
 
-    After it, "from rios import applier" is leat's, as are structures, readerinfo, pixelgrid,
-    cuiprogress and rioserrors. Other modules, such as rat and fileinfo, stay those of RIOS. Call it
-    before the program imports names from RIOS, such as "from rios.applier import apply".
+    Then "from rios import applier" imports leat's module. The same holds for structures,
+    readerinfo, pixelgrid, cuiprogress and rioserrors. Other modules, such as rat and fileinfo, stay
+    those of RIOS. Call it before the program imports names from RIOS, such as "from rios.applier
+    import apply".
     """
     rios = importlib.import_module("rios")
     before: dict[int, Any] = {}

@@ -22,7 +22,7 @@ from .structures import (ApplierBlockDefn, BlockAssociations, FilenameAssociatio
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Where the array of a file is in a block of leat: an input, and its number if it is a list."""
+    """Where the array of a file is in a block of leat: an input, and the index if it is a list."""
 
     name: str
     number: Optional[int]
@@ -51,7 +51,7 @@ class Layout:
 class Caller:
     """Calls the function in this process: the function of leat.apply.
 
-    If copies is set, each worker of leat gets a copy of the other arguments of its own.
+    If copies is set, each worker of leat gets its own copy of the other arguments.
     """
 
     def __init__(self, layout: Layout, function: Callable[..., Any], other: Any,
@@ -91,7 +91,7 @@ class Caller:
 
     def compute_window(self, b: Any, info: ReaderInfo, window: ApplierBlockDefn, whole: bool,
                        other: Any) -> None:
-        """Call the function for a window, and set what it made of it."""
+        """Call the function for a window, and set its outputs."""
         layout, margin = self.layout, self.layout.overlap
         top, left = window.top - b.window.row, window.left - b.window.column
         part = (slice(None), slice(top, top + window.nrows + 2 * margin),

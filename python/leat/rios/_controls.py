@@ -12,7 +12,7 @@ from .structures import ConcurrencyStyle
 
 
 class ApplierControls:
-    """ApplierControls holds what apply does other than by default.
+    """ApplierControls holds the settings of apply.
 
     >>> from leat.rios import applier
     >>> controls = applier.ApplierControls()
@@ -22,7 +22,7 @@ class ApplierControls:
 
     imagename and vectorname are names of infiles or outfiles: the control holds for that image
     alone. Without one, it holds for all others. docs/python/rios.md lists the controls that leat
-    honours in another way, and those that have no meaning for it.
+    honours in another way, and those that have no effect.
     """
 
     def __init__(self) -> None:
@@ -234,15 +234,15 @@ class ApplierControls:
             self.setOptionForImagename(option, imagename, not calcStats)
 
     def setOmitPyramids(self, omitPyramids: bool, imagename: Optional[str] = None) -> None:
-        """Set whether outputs have no overviews; default False."""
+        """Set whether to omit the overviews of outputs; default False."""
         self.setOptionForImagename("omitPyramids", imagename, omitPyramids)
 
     def setOmitBasicStats(self, omitBasicStats: bool, imagename: Optional[str] = None) -> None:
-        """Set whether outputs have no statistics; default False. Only with setOmitHistogram."""
+        """Set whether to omit statistics; default False. Only together with setOmitHistogram."""
         self.setOptionForImagename("omitBasicStats", imagename, omitBasicStats)
 
     def setOmitHistogram(self, omitHistogram: bool, imagename: Optional[str] = None) -> None:
-        """Set whether outputs have no histogram; default False."""
+        """Set whether to omit the histograms of outputs; default False."""
         self.setOptionForImagename("omitHistogram", imagename, omitHistogram)
 
     def setOverviewLevels(self, overviewLevels: Sequence[int],
@@ -261,24 +261,24 @@ class ApplierControls:
 
     def setSinglePassPyramids(self, singlePassPyramids: Optional[bool],
                               imagename: Optional[str] = None) -> None:
-        """Set to False, NEAREST takes the upper left pixel of cells, as GDAL does, not the centre.
+        """Set which pixel of a cell NEAREST takes: with False the upper left one, as GDAL does.
 
-        leat makes overviews in one pass in any case.
+        Otherwise it takes the pixel at the centre.
         """
         self.setOptionForImagename("singlePassPyramids", imagename, singlePassPyramids)
 
     def setSinglePassBasicStats(self, singlePassBasicStats: Optional[bool],
                                 imagename: Optional[str] = None) -> None:
-        """Has no meaning for leat, which always computes statistics in one pass."""
+        """Has no effect: leat always computes statistics in one pass."""
         self.setOptionForImagename("singlePassBasicStats", imagename, singlePassBasicStats)
 
     def setSinglePassHistogram(self, singlePassHistogram: Optional[bool],
                                imagename: Optional[str] = None) -> None:
-        """Has no meaning for leat, which always counts histograms in one pass."""
+        """Has no effect: leat decides whether a histogram needs a second pass."""
         self.setOptionForImagename("singlePassHistogram", imagename, singlePassHistogram)
 
     def setApproxStats(self, approxStats: bool, imagename: Optional[str] = None) -> None:
-        """Has no meaning for leat, whose statistics are exact and need no second pass."""
+        """Has no effect: leat's statistics are exact and need no second pass."""
         self.setOptionForImagename("approxStats", imagename, approxStats)
 
     # The run.

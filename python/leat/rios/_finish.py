@@ -1,4 +1,4 @@
-"""Completes finished outputs by GDAL: what RIOS makes and leat does not make in this way."""
+"""Completes finished outputs through GDAL, with what RIOS makes and leat makes otherwise."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ _LAYOUT = b"GDAL_STRUCTURAL_METADATA_SIZE"
 _EXACT = ("Byte", "Int8", "UInt16", "Int16")
 """GDAL's types of which leat counts histograms exactly."""
 
-
 _MAX_CLASSES = 1 << 26
-"""Most classes whose pixels are counted one by one."""
+"""Limit of the classes in a histogram of a thematic output."""
 
 
 def finish(path: str, centre: bool, histogram: bool, thematic: bool,
@@ -59,9 +58,9 @@ def finish(path: str, centre: bool, histogram: bool, thematic: bool,
 
 
 def _forget_layout(path: str) -> None:
-    """Take back what a GeoTIFF says of its layout, which GDAL is about to change.
+    """Remove what a GeoTIFF says of its layout, which GDAL is about to change.
 
-    Else GDAL warns of that at each opening.
+    Otherwise GDAL warns each time it opens the file.
     """
     with open(path, "r+b") as file:
         head = file.read(64)

@@ -1,4 +1,4 @@
-"""GDAL's Python modules, which leat.rios needs for grids, and what files it opens."""
+"""GDAL's Python modules, and the files that they open."""
 
 from __future__ import annotations
 

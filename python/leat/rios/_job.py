@@ -1,4 +1,4 @@
-"""Makes a job of leat of files and controls."""
+"""Makes a job of leat from files and controls."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MAX_FACTOR = 512
 """The largest level of overviews whose pixels must be within one block."""
 
 _BLOCK_PIXELS = 1 << 24
-"""Smaller tiles are taken if blocks would have more pixels."""
+"""Outputs get smaller tiles if blocks would have more pixels."""
 
 _METHODS = ("NEAREST", "AVERAGE", "MODE")
 
@@ -59,7 +59,7 @@ class Job:
         self.paths: dict[str, str] = {}
         self.align = 1
         self.centres: dict[str, bool] = {}
-        """Names of outputs whose overviews are yet to be made of the pixels at centres of cells."""
+        """Whether finish makes the overviews of an output from the pixels at centres of cells."""
         self.tiles: dict[str, Optional[int]] = {}
         """Side of the tiles of outputs by name; None if leat.rios may choose it."""
         try:
@@ -425,7 +425,7 @@ class Job:
     def statistics(self, name: str) -> dict[str, Any]:
         """Return the options of statistics.
 
-        Of thematic outputs, leat writes no histogram: finish counts the pixels of each class.
+        leat writes no histograms of thematic outputs: finish counts the pixels of each class.
         """
         no_stats = bool(self.option("omitBasicStats", name))
         no_histogram = bool(self.option("omitHistogram", name))

@@ -66,7 +66,7 @@ def run(function: Callable[..., Any], infiles: FilenameAssociations,
 
 
 class _Where:
-    """Where the function is called: what leat.apply gets for it."""
+    """The function and options with which leat.apply calls that of the user."""
 
     def __init__(self, job: Job, function: Callable[..., Any], other: Any,
                  controls: ApplierControls, done: ApplierReturn) -> None:

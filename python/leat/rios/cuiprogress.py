@@ -11,8 +11,8 @@ __all__ = ["CUIProgressBar", "GDALProgressBar", "LogProgressBar", "SilentProgres
 class SilentProgress:
     """A progress object that shows nothing.
 
-    A progress object of one's own needs setTotalSteps, setProgress and reset. apply calls them with
-    100 and percents, and ends the run with ProcessCancelledError if wasCancelled returns true.
+    Other progress objects need setTotalSteps, setProgress and reset. apply calls them with 100 and
+    percents, and ends the run with ProcessCancelledError if wasCancelled returns true.
     """
 
     def __init__(self) -> None:

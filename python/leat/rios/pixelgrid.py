@@ -20,8 +20,8 @@ _SAMPLES = 2001
 class PixelGridDefn:
     """PixelGridDefn is a grid of north-up pixels: bounds, pixel size and projection.
 
-    It is made of a transform in GDAL's order with numbers of rows and columns, or of bounds and
-    pixel sizes. Bounds are outer edges of pixels, in units of the projection, which is WKT.
+    Construct it from a transform in GDAL's order and numbers of rows and columns, or from bounds
+    and pixel sizes. Bounds are outer edges of pixels, in units of the projection, which is WKT.
 
     >>> from leat.rios.pixelgrid import PixelGridDefn
     >>> grid = PixelGridDefn(geotransform=(500000, 10, 0, 7000000, 0, -10), nrows=30, ncols=40,

@@ -150,16 +150,16 @@ class ReaderInfo:
     def getPixColRow(self, x: int, y: int) -> tuple[int, int]:
         """Return column and row in the working grid of column x and row y of this block.
 
-        It does not know of a margin.
+        It ignores the margin.
         """
         return self._block.left + x, self._block.top + y
 
     def isFirstBlock(self) -> bool:
-        """Return whether this is the upper left block, which is computed first."""
+        """Return whether this is the upper left block."""
         return self._block.left == 0 and self._block.top == 0
 
     def isLastBlock(self) -> bool:
-        """Return whether this is the lower right block, which is computed last."""
+        """Return whether this is the lower right block."""
         return (self._block.left + self.windowxsize >= self.xsize
                 and self._block.top + self.windowysize >= self.ysize)
 

@@ -1,7 +1,6 @@
 """Errors of the applier, under RIOS's names.
 
-leat.rios raises those that the docstrings below describe. The others exist for programs that
-import them.
+leat.rios raises some of them. The others exist for programs that import them.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ class PermissionError(RiosError):
 
 
 class ProcessCancelledError(RiosError):
-    """The user cancelled the run by the progress object."""
+    """The user cancelled the run through the progress object."""
 
 
 class RatBlockLengthError(RiosError):

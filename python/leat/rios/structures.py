@@ -48,7 +48,8 @@ class ConcurrencyStyle:
     machine), CW_SLURM or CW_PBS. numComputeWorkers is the number of threads, processes or jobs.
     numReadWorkers is the number of leat's readers; 0 is leat's default. On a cluster,
     singleBlockComputeWorkers is leat's single_block_jobs, and computeBarrierTimeout is how long, in
-    seconds, jobs may wait for each other. The other arguments have no meaning for leat.
+    seconds, jobs may wait for each other. apply refuses computeWorkerExtraParams of processes and
+    jobs. The other arguments have no effect.
     """
 
     def __init__(self, numReadWorkers: int = 0, numComputeWorkers: int = 0,
@@ -261,7 +262,7 @@ class Timers:
     def makeSummaryDict(self) -> dict[str, dict[str, float]]:
         """Return a dict by name of dicts with tot, min, lower, median, upper, max and N.
 
-        They are seconds, but N, which is the number of intervals; lower and upper are quartiles.
+        All are seconds but N, the number of intervals; lower and upper are quartiles.
         """
         summary = dict(self._totals)
         for name in self.pairs:
