@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import functools
+import gc
 import mmap
 import operator
 import os
@@ -142,8 +143,18 @@ def _use_files(threads: Iterable[int]) -> bool:
 
     Python 3.9 may raise the exception of a signal within a finally: a thread can stay in the list.
     """
-    frames = sys._current_frames()
-    for thread in threads:
+    waiting = list(threads)
+    if not waiting:
+        return False
+    collects = gc.isenabled()
+    try:
+        # CPython before 3.11.5 locks up if it collects garbage in this call (gh-106883).
+        gc.disable()
+        frames = sys._current_frames()
+    finally:
+        if collects:
+            gc.enable()
+    for thread in waiting:
         frame = frames.get(thread)
         while frame is not None:
             if frame.f_code is _USING:
