@@ -19,8 +19,8 @@ import (
 )
 
 // Python names a function of one argument, a block, in Python (docs/guide/python-functions.md), or
-// a class of such functions, of which each slot has an instance. It runs in Python processes, one
-// for each slot of a worker, which need NumPy. A resumed run must have the same source and Params.
+// a class whose instances are such functions, one for each slot of a worker. Each slot has a Python
+// process, which needs NumPy. A resumed run must have the same source and Params.
 type Python struct {
 	// File is the path of a Python file, or Module the name of a module that is found in the
 	// working directory or where Python finds modules. Workers get the source of a file from the

@@ -25,7 +25,7 @@ type Options struct {
 	// Handles bounds the concurrent reads, each of which opens the raster once more; further reads
 	// wait. Default: twice the number of processors, at least 4.
 	Handles int
-	// Name is what errors call a source of vectors, of which the path may be a copy; default: the
+	// Name is the name of a source of vectors in errors, where the path is a copy. Default: the
 	// path.
 	Name string
 }

@@ -21,7 +21,7 @@ import (
 // VectorRequest describes what of a vector source is burned onto a grid, and how.
 type VectorRequest struct {
 	Path string // the source's OGR name: a file, a directory, a database, a URL
-	Name string // what errors call the source, of which Path may be a copy; "" is Path
+	Name string // the name of the source in errors, where Path is a copy; "" is Path
 	// Layer is a layer's name or, if no layer has that name, its number from 0. "" is the only
 	// layer of the source.
 	Layer string

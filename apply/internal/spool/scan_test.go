@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestScanMixedSizes scans records of which some are small, which the scanner reads many at a time.
+// TestScanMixedSizes scans small records, which the scanner reads many at a time, and large ones.
 // One is damaged and the last is torn.
 func TestScanMixedSizes(t *testing.T) {
 	f, err := open(filepath.Join(t.TempDir(), "spool"), "out")
