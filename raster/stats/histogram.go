@@ -17,11 +17,95 @@ type histogram struct {
 	counts []uint32
 	// low and high bound the counters that may not be 0: of small blocks they are few.
 	low, high int
+	// parts are further counters of 8-bit integers, added up at the end; nil for other types.
+	parts *[apart8 - 1][1 << 8]uint32
+	bins  [chunk]uint16 // of the pixels that are being counted
 }
 
 // newHistogram returns an empty histogram for a band of type t.
 func newHistogram(t ndarray.DType) *histogram {
-	return &histogram{typ: t, counts: make([]uint32, counters(t)), low: counters(t)}
+	h := &histogram{typ: t, counts: make([]uint32, counters(t)), low: counters(t)}
+	if len(h.counts) == 1<<8 {
+		h.parts = new([apart8 - 1][1 << 8]uint32)
+	}
+	return h
+}
+
+// Neighbours often have the same counter, which is not yet stored when the next pixel needs it.
+// Therefore pixels of apart parts of a row are counted in turn, and each of apart8 neighbouring
+// 8-bit pixels, which are often equal in large areas, has counters of its own.
+const (
+	apart  = 8
+	apart8 = 4
+)
+
+// count counts pixels by their counters, which touch has noted.
+func (h *histogram) count(bins []uint16) {
+	counts := (*[1 << 16]uint32)(h.counts)
+	n := len(bins) / apart
+	b0, b1, b2, b3 := bins[:n], bins[n:][:n], bins[2*n:][:n], bins[3*n:][:n]
+	b4, b5, b6, b7 := bins[4*n:][:n], bins[5*n:][:n], bins[6*n:][:n], bins[7*n:][:n]
+	for i := range b0 {
+		counts[b0[i]]++
+		counts[b1[i]]++
+		counts[b2[i]]++
+		counts[b3[i]]++
+		counts[b4[i]]++
+		counts[b5[i]]++
+		counts[b6[i]]++
+		counts[b7[i]]++
+	}
+	for _, b := range bins[apart*n:] {
+		counts[b]++
+	}
+}
+
+// countInts is count for 8- and 16-bit integers.
+func countInts[T uint8 | int8 | uint16 | int16](h *histogram, px []T) {
+	switch p := any(px).(type) {
+	case []uint8:
+		h.countBytes(p, 0)
+	case []int8:
+		h.countBytes(ndarray.BytesOf(p), 1<<7)
+	case []uint16:
+		h.count(p)
+	case []int16:
+		bins := h.bins[:len(p)]
+		for i, v := range p {
+			bins[i] = uint16(v) ^ 1<<15
+		}
+		h.count(bins)
+	}
+}
+
+// countBytes is count for 8-bit integers. flip is the bit that differs between a value and its
+// counter.
+func (h *histogram) countBytes(px []uint8, flip uint8) {
+	c0, p := (*[1 << 8]uint32)(h.counts), h.parts
+	for ; len(px) >= apart8; px = px[apart8:] {
+		q := px[:apart8:apart8]
+		c0[q[0]^flip]++
+		p[0][q[1]^flip]++
+		p[1][q[2]^flip]++
+		p[2][q[3]^flip]++
+	}
+	for _, v := range px {
+		c0[v^flip]++
+	}
+}
+
+// addParts adds the counters of parts to those of the histogram and empties them.
+func (h *histogram) addParts() {
+	if h.parts == nil || h.low >= h.high {
+		return
+	}
+	for i := range h.parts {
+		part := h.parts[i][h.low:h.high]
+		for k, n := range part {
+			h.counts[h.low+k] += n
+		}
+		clear(part)
+	}
 }
 
 // touch notes that counters from low to high, included, may change.
@@ -72,6 +156,7 @@ func bounds(t ndarray.DType, i int) (lo, hi float64) {
 
 // appendTo is [Collector.AppendHistogram].
 func (h *histogram) appendTo(dst []byte) []byte {
+	h.addParts()
 	counts := h.counts[min(h.low, h.high):h.high]
 	n := 0
 	for _, c := range counts {

@@ -1,0 +1,156 @@
+package stats
+
+import "leat/ndarray"
+
+// summarise returns the moments of at most chunk pixels without nodata, and counts them in h unless
+// it is nil. Total stays 0. Vector routines and Go loops give the same bits: both add up every
+// fourth pixel.
+func summarise[T ndarray.Real](px []T, h *histogram) Moments {
+	switch p := any(px).(type) {
+	case []uint8:
+		return summariseInts(p, h, 0)
+	case []int8:
+		return summariseInts(p, h, 1<<7)
+	case []uint16:
+		return summariseInts(p, h, 0)
+	case []int16:
+		return summariseInts(p, h, 1<<15)
+	}
+	if len(px) == 0 {
+		return Moments{}
+	}
+	sum, lo, hi := sumOf(px)
+	mean := sum / float64(len(px))
+	if mean-mean != 0 { // some are NaN or infinite, or the sum overflows
+		kept, n, nans := finite(px)
+		if n < len(px) {
+			m := summarise(kept[:n], h)
+			m.NaN, m.Infinite = int64(nans), int64(len(px)-n-nans)
+			return m
+		}
+		mean = 0
+		for _, v := range px {
+			mean += float64(v) / float64(len(px))
+		}
+	}
+	var squares float64
+	if h == nil {
+		squares = squaresOf(px, mean, nil)
+	} else {
+		bins := h.bins[:len(px)]
+		squares = squaresOf(px, mean, bins)
+		// The counters of -0 and 0 adjoin, and lo and hi may be either.
+		h.touch(int(leadingBits(float32(lo)))-1, int(leadingBits(float32(hi)))+1)
+		h.count(bins)
+	}
+	return Moments{Valid: int64(len(px)), Min: float64(lo), Max: float64(hi), Mean: mean, M2: squares}
+}
+
+// sumOf returns the sum of pixels, the smallest and the largest one.
+func sumOf[T ndarray.Real](px []T) (sum float64, lo, hi T) {
+	i, s, lo, hi := sumFast(px)
+	if i == 0 {
+		lo, hi = px[0], px[0]
+	}
+	s0, s1, s2, s3 := s[0], s[1], s[2], s[3]
+	for ; i+4 <= len(px); i += 4 {
+		q := px[i : i+4 : i+4]
+		a, b, c, d := q[0], q[1], q[2], q[3]
+		s0 += float64(a)
+		s1 += float64(b)
+		s2 += float64(c)
+		s3 += float64(d)
+		if a < lo {
+			lo = a
+		}
+		if a > hi {
+			hi = a
+		}
+		if b < lo {
+			lo = b
+		}
+		if b > hi {
+			hi = b
+		}
+		if c < lo {
+			lo = c
+		}
+		if c > hi {
+			hi = c
+		}
+		if d < lo {
+			lo = d
+		}
+		if d > hi {
+			hi = d
+		}
+	}
+	for ; i < len(px); i++ {
+		s0 += float64(px[i])
+		lo, hi = min(lo, px[i]), max(hi, px[i])
+	}
+	return s0 + s1 + s2 + s3, lo, hi
+}
+
+// squaresOf returns the sum of the squared differences from the mean, and writes the counters of
+// the pixels to bins, which has their length or is nil.
+func squaresOf[T ndarray.Real](px []T, mean float64, bins []uint16) float64 {
+	i, s := squaresFast(px, mean, bins)
+	if bins != nil {
+		for k, v := range px[i:] {
+			bins[i+k] = leadingBits(float32(v))
+		}
+	}
+	s0, s1, s2, s3 := s[0], s[1], s[2], s[3]
+	for ; i+4 <= len(px); i += 4 {
+		q := px[i : i+4 : i+4]
+		a, b, c, d := float64(q[0])-mean, float64(q[1])-mean, float64(q[2])-mean, float64(q[3])-mean
+		s0 += float64(a * a)
+		s1 += float64(b * b)
+		s2 += float64(c * c)
+		s3 += float64(d * d)
+	}
+	for ; i < len(px); i++ {
+		d := float64(px[i]) - mean
+		s0 += float64(d * d)
+	}
+	return s0 + s1 + s2 + s3
+}
+
+// finite packs the finite pixels and returns their number and the number of NaN.
+func finite[T ndarray.Real](px []T) (kept [chunk]T, n, nans int) {
+	for _, v := range px {
+		switch {
+		case v != v:
+			nans++
+		case v-v == 0:
+			kept[n] = v
+			n++
+		}
+	}
+	return kept, n, nans
+}
+
+// summariseInts is summarise for 8- and 16-bit integers. It sums chunks exactly: the sum is below
+// 2^26, the sum of squares below 2^42. offset maps the smallest value of the type to counter 0.
+func summariseInts[T uint8 | int8 | uint16 | int16](px []T, h *histogram, offset int) Moments {
+	if len(px) == 0 {
+		return Moments{}
+	}
+	i, lo, hi, sum, squares := sumIntsFast(px)
+	if i == 0 {
+		lo, hi = px[0], px[0]
+	}
+	for _, v := range px[i:] {
+		lo, hi = min(lo, v), max(hi, v)
+		sum += int64(v)
+		squares += int64(v) * int64(v)
+	}
+	if h != nil {
+		h.touch(int(lo)+offset, int(hi)+offset)
+		countInts(h, px)
+	}
+	n := int64(len(px))
+	return Moments{Valid: n, Min: float64(lo), Max: float64(hi),
+		Mean: float64(sum) / float64(n), M2: float64(n*squares-sum*sum) / float64(n)}
+}
