@@ -18,6 +18,7 @@ import (
 	"leat/internal/gdal"
 	"leat/internal/proctest"
 	"leat/internal/pytest"
+	"leat/internal/worker/pbstest"
 	"leat/internal/zonal"
 	"leat/ndarray"
 	"leat/raster"
@@ -25,9 +26,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	apply.Main(Functions(), nil)
+	pbstest.Main()
+	apply.Main(clusterFunctions(), nil)
 	proctest.Main(map[string]proctest.Func{"zonal": func(args []string) error {
 		job, err := testJob(args[0], "mean,median,count", zonal.ByCoverage)
+		if len(args) > 1 {
+			job, err = clusterJob(args[0], args[1])
+		}
 		if err != nil {
 			return err
 		}
