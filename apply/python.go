@@ -26,7 +26,10 @@ type Python struct {
 	// working directory or where Python finds modules. Workers get the source of a file from the
 	// run. They find modules themselves, those that the file imports too.
 	File, Module string
-	Name         string // of the function, with dots for attributes: Model.predict
+	// Path, if not nil, are directories where modules are found first, instead of the working
+	// directory. Workers search them too.
+	Path []string
+	Name string // of the function, with dots for attributes: Model.predict
 	// Executable is the name or path of Python; "" is python3. The run finds it. Workers use the
 	// same path, or if they share no directory with this machine, the same name in their $PATH.
 	Executable string
@@ -51,7 +54,7 @@ const pythonFunction = "python function"
 
 // spec returns the description of the function for workers.
 func (p *Python) spec() (pyfunc.Spec, error) {
-	s := pyfunc.Spec{Module: p.Module, Name: p.Name, Params: p.Params, Version: p.Version}
+	s := pyfunc.Spec{Module: p.Module, Name: p.Name, Path: p.Path, Params: p.Params, Version: p.Version}
 	if p.Socket != nil {
 		return s, nil
 	}

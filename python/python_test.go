@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"leat/internal/pytest"
+	"leat/internal/worker/pbstest"
 )
 
 var program struct {
@@ -24,6 +25,7 @@ var program struct {
 }
 
 func TestMain(m *testing.M) {
+	pbstest.Main()
 	code := m.Run()
 	if program.dir != "" {
 		os.RemoveAll(program.dir)

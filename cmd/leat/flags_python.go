@@ -22,6 +22,7 @@ type pythonFlags struct {
 	function   string // FILE:FUNC or MODULE:FUNC
 	params     string // JSON, or @FILE
 	executable string
+	path       []string // of modules, in the calling program
 	overlap    int
 	socketFD   int    // of the function of the calling program
 	identity   string // of that function
@@ -42,10 +43,11 @@ func (f *pythonFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&f.params, "python-params", "", "`JSON`: parameters of the function, its b.params; @FILE reads them from a file")
 	fl.StringVar(&f.executable, "python-executable", "", "`PROGRAM`: the Python that runs the function; it needs NumPy (default: python3)")
 	fl.IntVar(&f.overlap, "overlap", 0, "`PIXELS`: width of the margin around each block that the function sees; --margin says what lies outside the inputs")
+	fl.StringArrayVar(&f.path, "python-path", nil, "`DIR`: where the calling program finds modules; may be given several times")
 	fl.IntVar(&f.socketFD, "function-socket", -1, "`FD`: the calling program computes blocks")
 	fl.StringVar(&f.identity, "function-version", "", "`TEXT`: names the function of the calling program, for --resume")
 	fl.BoolVar(&f.closes, "function-closes", false, "states of the function of the calling program may have values at their end")
-	for _, name := range []string{"function-socket", "function-version", "function-closes"} {
+	for _, name := range []string{"python-path", "function-socket", "function-version", "function-closes"} {
 		if err := fl.MarkHidden(name); err != nil {
 			panic(err)
 		}
@@ -68,7 +70,7 @@ var (
 func (f *pythonFlags) Finalize() error {
 	if !f.given() {
 		var errs []error
-		for _, name := range []string{"python-params", "python-executable", "overlap"} {
+		for _, name := range []string{"python-params", "python-executable", "python-path", "overlap"} {
 			if f.set != nil && f.set.Changed(name) {
 				errs = append(errs, fmt.Errorf("--%s: needs a function in Python (--python)", name))
 			}
@@ -95,6 +97,7 @@ func (f *pythonFlags) Finalize() error {
 		errs = append(errs, fmt.Errorf("--python %s: %s is neither a file that ends in .py nor the name of a module", shown(f.function), shown(source)))
 	}
 	f.python.Name, f.python.Executable, f.python.Version = name, f.executable, version
+	f.python.Path = f.path
 	if f.set.Changed("python-params") {
 		text := []byte(f.params)
 		if path, ok := strings.CutPrefix(f.params, "@"); ok {
@@ -113,7 +116,7 @@ func (f *pythonFlags) Finalize() error {
 
 // finalizeSocket takes over the socket of the calling program.
 func (f *pythonFlags) finalizeSocket() error {
-	for _, name := range []string{"python", "python-params", "python-executable"} {
+	for _, name := range []string{"python", "python-params", "python-executable", "python-path"} {
 		if f.set.Changed(name) {
 			return fmt.Errorf("--%s and --function-socket: use one of them", name)
 		}

@@ -200,8 +200,9 @@ class _Apply:
         name = _identity.by_name(function)
         if workers is None:
             if on is not None:
-                raise JobError(f"workers: on={on!r} needs their number")
-            if name is None or _identity.in_main(function):
+                if not fields.get("single-block-jobs"):
+                    raise JobError(f"workers: on={on!r} needs their number")
+            elif name is None or _identity.in_main(function):
                 workers = 0
         if workers == 0 or workers == "threads":
             if on is not None:
@@ -311,8 +312,9 @@ class _Events:
 
     def run(self, fields: dict[str, Any], extra: Any, descriptors: Any,
             local: Optional["_Local"]) -> Any:
-        path = _identity.search_path() if "python" in fields else ()
-        run = _run.Run(fields, extra, descriptors, path)
+        if "python" in fields:
+            extra = [*extra, *("--python-path=" + p for p in _identity.search_path())]
+        run = _run.Run(fields, extra, descriptors)
         try:
             if local is not None:
                 local.serve(run)

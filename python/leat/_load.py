@@ -17,9 +17,6 @@ from ._messages import Failure
 LOADING = "LEAT_LOADING_FUNCTION"
 """The variable that is set while a function is loaded: leat.apply refuses to run then."""
 
-SEARCH_PATH = "LEAT_FUNCTION_PATH"
-"""The variable that says where the program that called leat.apply finds modules."""
-
 Function = Callable[[Any], object]
 
 
@@ -56,9 +53,9 @@ def _extend_path(wanted: dict[str, Any]) -> list[str]:
     """Set where modules are found first, and return these directories."""
     directory = wanted.get("directory", "")
     first = [directory] if directory else []
-    caller = os.environ.pop(SEARCH_PATH, None)
-    if caller is not None:
-        first = (first if wanted.get("file") else []) + caller.split(os.pathsep)
+    caller = wanted.get("path")
+    if caller:
+        first = (first if wanted.get("file") else []) + list(caller)
     sys.path[:] = first + [p for p in sys.path if p not in first]
     return first
 

@@ -18,9 +18,6 @@ from .errors import BlockError, Claimed, Error, JobError, NoSpace
 _GRACE = 60.0
 """Seconds in which a run that is interrupted ends by itself."""
 
-_PATH = "LEAT_FUNCTION_PATH"
-"""The variable that says where workers find the modules of functions."""
-
 _SOCKET_BYTES = 1 << 20
 """Size of the socket's buffer: a run that writes events does not wait for a long function."""
 
@@ -33,7 +30,7 @@ class Run:
     """
 
     def __init__(self, job: dict[str, Any], extra: Sequence[str] = (),
-                 pass_fds: Sequence[int] = (), path: Sequence[str] = ()) -> None:
+                 pass_fds: Sequence[int] = ()) -> None:
         ours, theirs = socket.socketpair()
         self._selector = selectors.DefaultSelector()
         self._events = ours
@@ -46,8 +43,7 @@ class Run:
             self._child = subprocess.Popen(
                 [_binary.binary(), "apply", "--job", "-", "--events", str(theirs.fileno()), *extra],
                 stdin=subprocess.PIPE, pass_fds=(theirs.fileno(), *pass_fds),
-                start_new_session=True,
-                env={**os.environ, _PATH: os.pathsep.join(path)} if path else None)
+                start_new_session=True)
             theirs.close()
             assert self._child.stdin is not None
             try:

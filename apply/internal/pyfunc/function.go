@@ -25,7 +25,10 @@ type Spec struct {
 	Module string `json:"module,omitempty"`
 	Name   string `json:"name,omitempty"`
 	// Directory is where modules are found first.
-	Directory  string          `json:"directory,omitempty"`
+	Directory string `json:"directory,omitempty"`
+	// Path, if not nil, are directories where modules are found first; then Directory is searched
+	// only if there is a File.
+	Path       []string        `json:"path,omitempty"`
 	Executable string          `json:"executable,omitempty"` // absolute path of Python
 	Params     json.RawMessage `json:"params,omitempty"`
 	SHA256     string          `json:"sha256,omitempty"`  // of the source, once it is known
@@ -175,7 +178,7 @@ func (f *Function) start(ctx context.Context) (*process, *answer, error) {
 func (f *Function) loadMessage() *loadMessage {
 	m := &loadMessage{Type: "load", Protocol: protocolVersion, Version: f.spec.Version}
 	if s := &f.spec; f.socket == nil {
-		m.Function = &functionSource{File: s.File, Module: s.Module, Name: s.Name, Directory: s.Directory,
+		m.Function = &functionSource{File: s.File, Module: s.Module, Name: s.Name, Directory: s.Directory, Path: s.Path,
 			SHA256: s.SHA256, Source: s.Text}
 	}
 	return m

@@ -17,12 +17,13 @@ type (
 		Function *functionSource `json:"function,omitempty"`
 	}
 	functionSource struct {
-		File      string `json:"file,omitempty"`
-		Module    string `json:"module,omitempty"`
-		Name      string `json:"name"`
-		Directory string `json:"directory"`
-		SHA256    string `json:"sha256"`
-		Source    []byte `json:"source,omitempty"`
+		File      string   `json:"file,omitempty"`
+		Module    string   `json:"module,omitempty"`
+		Name      string   `json:"name"`
+		Directory string   `json:"directory"`
+		Path      []string `json:"path,omitempty"`
+		SHA256    string   `json:"sha256"`
+		Source    []byte   `json:"source,omitempty"`
 	}
 	setupMessage struct {
 		Type           string          `json:"type"`

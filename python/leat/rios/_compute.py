@@ -212,7 +212,11 @@ def compute_remote(b: Any) -> None:
 
 
 def _dumps(value: Any) -> bytes:
-    return b"" if value is None else pickle.dumps(value)
+    if value is None:
+        return b""
+    pickler = pickle if cloudpickle is None else cloudpickle  # as send: classes of the program
+    data: bytes = pickler.dumps(value)
+    return data
 
 
 def _load(name: str) -> Any:

@@ -102,6 +102,7 @@ class _Where:
             self.options["on"] = _CLUSTERS[self.kind]
             if style.singleBlockComputeWorkers:
                 self.options["single_block_jobs"] = True
+                del self.options["workers"]  # a job for each block, as in RIOS
             elif style.computeBarrierTimeout is not None:
                 self.options["barrier"] = f"{style.computeBarrierTimeout:g}s"
 

@@ -47,9 +47,9 @@ class ConcurrencyStyle:
     computeWorkerKind is CW_NONE (the calling thread), CW_THREADS, CW_SUBPROC (processes of this
     machine), CW_SLURM or CW_PBS. numComputeWorkers is the number of threads, processes or jobs.
     numReadWorkers is the number of leat's readers; 0 is leat's default. On a cluster,
-    singleBlockComputeWorkers is leat's single_block_jobs, and computeBarrierTimeout is how long, in
-    seconds, jobs may wait for each other. apply refuses computeWorkerExtraParams of processes and
-    jobs. The other arguments have no effect.
+    singleBlockComputeWorkers is leat's single_block_jobs, which ignores numComputeWorkers, and
+    computeBarrierTimeout is how long, in seconds, jobs may wait for each other. apply refuses
+    computeWorkerExtraParams of processes and jobs. The other arguments have no effect.
     """
 
     def __init__(self, numReadWorkers: int = 0, numComputeWorkers: int = 0,
