@@ -365,3 +365,40 @@ func diskBytes(t testing.TB, f *os.File) int64 {
 	t.Helper()
 	return statOf(t, f).Blocks * 512
 }
+
+// TestRecycle checks that recycled memory, which has the bytes of other entries, never shows them.
+func TestRecycle(t *testing.T) {
+	c := create(t, 64, nil)
+	entry := func(i int64) string {
+		return strings.Repeat(string(rune('0'+i)), int(i*i*17%5000))
+	}
+	for i := range c.N() {
+		put(t, c, i, entry(i))
+	}
+	var wg sync.WaitGroup
+	for g := range int64(4) {
+		wg.Go(func() {
+			kept := map[int64][]byte{}
+			for k := range int64(500) {
+				i := (g*7 + k*11) % c.N()
+				data, err := c.Get(i)
+				if err != nil || string(data) != entry(i) {
+					t.Errorf("entry %d: %d bytes, %v, want %d", i, len(data), err, len(entry(i)))
+					return
+				}
+				if k%5 == 0 {
+					kept[i] = data
+				} else {
+					c.Recycle(data)
+				}
+			}
+			for i, data := range kept {
+				if string(data) != entry(i) {
+					t.Errorf("the bytes of entry %d changed", i)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	c.Recycle(nil)
+}

@@ -88,6 +88,25 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
+func BenchmarkGetRecycled(b *testing.B) {
+	for name, size := range sizes {
+		b.Run(name, func(b *testing.B) {
+			c := filledCache(b, size, &Options{Dir: b.TempDir()})
+			b.ReportAllocs()
+			b.SetBytes(int64(size))
+			i := int64(0)
+			for b.Loop() {
+				i = (i + 7) % 1000
+				data, err := c.Get(i)
+				if err != nil {
+					b.Fatal(err)
+				}
+				c.Recycle(data)
+			}
+		})
+	}
+}
+
 func BenchmarkMiss(b *testing.B) {
 	for place, dir := range map[string]string{"disk": b.TempDir(), "memory": inMemory(b)} {
 		b.Run(place, func(b *testing.B) {

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/bytepool"
 	"leat/internal/fault"
 	"leat/internal/fdio"
 	"leat/internal/procfile"
@@ -48,6 +49,7 @@ type Cache struct {
 	shared sharedWords
 	size   atomic.Int64 // last known size of the file
 
+	buffers   bytepool.Pool // of Get
 	drainGate drainGate
 	verified  bitset // slots
 	present   bitset // index pages allocated on the disk

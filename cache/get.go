@@ -23,7 +23,7 @@ var errBad = fmt.Errorf("%w: its record is damaged", ErrMiss)
 // Get returns a copy of entry i, owned by the caller. The error is ErrMiss if there is no entry or
 // it can't be read; an entry too large for the machine's memory is another error. An empty entry is
 // an empty slice that is not nil. Get takes no lock and, once the entry was accessed, makes no
-// system call.
+// system call. The caller may Recycle the copy.
 func (c *Cache) Get(i int64) (data []byte, err error) {
 	if err := c.enter(i); err != nil {
 		return nil, err
@@ -40,13 +40,16 @@ func (c *Cache) Get(i int64) (data []byte, err error) {
 	if err := checkMemory(i, int64(len(b))); err != nil {
 		return nil, err
 	}
-	mine := make([]byte, len(b)) // before a copy, the compiler omits the zeroing
-	copy(mine, b)
-	return mine, nil
+	return c.buffers.Clone(b), nil
 }
 
+// Recycle gives a slice that Get or GetOrFill returned to later calls of Get. The caller, and
+// whoever got a part of the slice, must not use it any more, nor recycle it again. Nobody has to
+// call Recycle: it avoids garbage, the main cost of Get for large entries.
+func (c *Cache) Recycle(data []byte) { c.buffers.Put(data) }
+
 // Append appends entry i to dst and returns the extended slice, or dst unchanged with an error like
-// Get. Reusing a buffer avoids garbage, the main cost of Get for large entries.
+// Get.
 func (c *Cache) Append(dst []byte, i int64) (data []byte, err error) {
 	if err := c.enter(i); err != nil {
 		return dst, err

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/bytepool"
 	"leat/internal/lockfile"
 	"leat/objstore"
 	"leat/stage/internal/index"
@@ -43,6 +44,8 @@ type Pool struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // all goroutines
 	ranges chan struct{}  // slots for the further requests of large objects
+
+	buffers bytepool.Pool // of Ref.Bytes
 
 	gate   sync.RWMutex // held for reading while index or store is in use
 	closed bool         // under gate
@@ -199,6 +202,11 @@ func (p *Pool) ReadDirect(ctx context.Context, src Source, name string) ([]byte,
 	}
 	return b, describe(src, name), nil
 }
+
+// Recycle gives a slice that Ref.Bytes returned to later calls of it. The caller, and whoever got a
+// part of the slice, must not use it any more, nor recycle it again. Nobody has to call Recycle: it
+// avoids garbage, whose collection can take longer than the copy.
+func (p *Pool) Recycle(data []byte) { p.buffers.Put(data) }
 
 // Wait waits until no prefetch is in progress any more: each object is staged, has failed, or is
 // left to be read on request. ctx ends the wait.

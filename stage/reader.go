@@ -245,7 +245,10 @@ func (r *Reader) bytes(ctx context.Context) ([]byte, error) {
 	if d := r.direct; r.e == nil && d.bytes != nil && d.sole {
 		return slices.Clip(d.bytes), nil
 	}
-	return r.append(ctx, nil)
+	if r.e == nil {
+		return r.append(ctx, nil)
+	}
+	return r.append(ctx, r.h.it.p.buffers.Get(int(r.size))[:0])
 }
 
 // readStep is how many bytes are read from the local disk between two checks of the context.

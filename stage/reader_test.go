@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -188,4 +190,41 @@ type describing struct{ *source }
 
 func (d describing) Describe(name string) SourceInfo {
 	return SourceInfo{Source: d.ID(name), Index: 7, Shard: "shard-1", Files: []string{name + ".jpg", name + ".json"}}
+}
+
+// TestRecycle checks that recycled memory, which has the bytes of other objects, never shows them.
+func TestRecycle(t *testing.T) {
+	t.Parallel()
+	s := newSource("recycled")
+	s.missing = func(name string) *object { return &object{size: int64(len(name)) * 3 * kib} }
+	for _, maxFiles := range []int64{1000, 3} { // staged, and mostly read directly
+		p := pool(t, t.TempDir(), Options{MaxFiles: maxFiles})
+		var wg sync.WaitGroup
+		for g := range 4 {
+			wg.Go(func() {
+				kept := map[string][]byte{}
+				for k := range 60 {
+					name := strings.Repeat("x", 1+(g*7+k*5)%23)
+					l := p.Prefetch(s, name)
+					b, err := l.Bytes(t.Context())
+					l.Release()
+					if want := content(name, 0, int64(len(name))*3*kib); err != nil || !bytes.Equal(b, want) {
+						t.Errorf("object of %d bytes: %d others, %v", len(want), len(b), err)
+						return
+					}
+					if k%5 == 0 {
+						kept[name] = b
+					} else {
+						p.Recycle(b)
+					}
+				}
+				for name, b := range kept {
+					if !bytes.Equal(b, content(name, 0, int64(len(name))*3*kib)) {
+						t.Errorf("the bytes of an object of %d bytes changed", len(b))
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
 }

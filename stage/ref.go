@@ -75,14 +75,13 @@ func (l *Ref) Open(ctx context.Context) (*Reader, error) {
 	return r, nil
 }
 
-// Bytes reads the whole object into new memory owned by the caller. ctx ends the wait and the
-// reading.
+// Bytes reads the whole object into memory owned by the caller, who may [Pool.Recycle] it. ctx ends
+// the wait and the reading.
 func (l *Ref) Bytes(ctx context.Context) ([]byte, error) {
 	return l.read(ctx, func(r *Reader) ([]byte, error) { return r.bytes(ctx) })
 }
 
-// Append appends the whole object to b. After an error it returns b unchanged. Reusing b avoids
-// garbage, whose collection can take longer than the copy.
+// Append appends the whole object to b. After an error it returns b unchanged.
 func (l *Ref) Append(ctx context.Context, b []byte) ([]byte, error) {
 	all, err := l.read(ctx, func(r *Reader) ([]byte, error) { return r.append(ctx, b) })
 	if err != nil {

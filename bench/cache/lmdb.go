@@ -110,6 +110,8 @@ func (p *lmdb) do(o lmdbOrder) ([]part, error) {
 	return parts, nil
 }
 
+const lmdbName = "LMDB"
+
 // lmdbSystem is the peer as a system.
 type lmdbSystem struct {
 	p     *lmdb
@@ -120,12 +122,12 @@ func (s lmdbSystem) name() string {
 	if s.tuned {
 		return "LMDB, tuned"
 	}
-	return "LMDB"
+	return lmdbName
 }
 
 func (s lmdbSystem) measure(_ context.Context, t task, where place) ([]part, error) {
 	what := t.Op
-	if what == opFill || what == opInto {
+	if what == opFill || what == opInto || what == opRecycled {
 		what = opCopy // into memory that Python's allocator gives again
 	}
 	return s.p.do(lmdbOrder{

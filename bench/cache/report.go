@@ -104,6 +104,13 @@ func (r *results) targets(s sizes) (all []target) {
 		least(fmt.Sprintf("get 110 KiB by copy into new memory ÷ %s, %s", lockedName, processes(n)),
 			ratio(fmt.Sprintf("copy large %d", n)), want)
 	}
+	if _, ok := r.rates["recycled large 1"][lmdbName]; ok {
+		for _, n := range s.processes {
+			key := fmt.Sprintf("recycled large %d", n)
+			least(fmt.Sprintf("get 110 KiB by copy into recycled memory ÷ %s, %s", lmdbName, processes(n)),
+				r.rates[key][leatName].ratio(r.rates[key][lmdbName]), 0.8)
+		}
+	}
 	for _, n := range s.processes {
 		least(fmt.Sprintf("put 110 KiB ÷ %s, %s", lockedName, processes(n)), ratio(fmt.Sprintf("put large %d", n)), 10)
 	}

@@ -12,12 +12,14 @@ import (
 
 // What processes do in a measurement.
 const (
-	opView  = "view"  // read entries in random order without a copy, and look at one byte
-	opInto  = "into"  // copy them into the same memory again and again, and look at their words
-	opCopy  = "copy"  // copy them into new memory, and look at their words
-	opFill  = "fill"  // the same, by GetOrFill
-	opPut   = "put"   // put new entries, each process its own, in scattered slots
-	opMixed = "mixed" // the first process puts, the others copy
+	opView = "view" // read entries in random order without a copy, and look at one byte
+	opInto = "into" // copy them into the same memory again and again, and look at their words
+	opCopy = "copy" // copy them into new memory, and look at their words
+	opFill = "fill" // the same, by GetOrFill
+	// the same, and the memory is recycled
+	opRecycled = "recycled"
+	opPut      = "put"   // put new entries, each process its own, in scattered slots
+	opMixed    = "mixed" // the first process puts, the others copy
 )
 
 // task is one measurement.

@@ -12,11 +12,12 @@ import (
 	"leat/cache"
 )
 
-// store is a system within a worker. The first four read entry i, each in its way, and look at it.
+// store is a system within a worker. The first five read entry i, each in its way, and look at it.
 type store interface {
 	view(i int64, size int) error
 	into(i int64, size int) error
 	copy(i int64, size int) error
+	recycled(i int64, size int) error
 	fill(i int64, size int) error
 	put(i int64, data []byte) (bool, error)
 	get(i int64) ([]byte, error)
@@ -122,7 +123,7 @@ func (w *worker) run() (p part, err error) {
 
 func (w *worker) reader() func() error {
 	get := map[string]func(int64, int) error{opView: w.store.view, opInto: w.store.into, opCopy: w.store.copy,
-		opMixed: w.store.copy, opFill: w.store.fill}[w.Op]
+		opRecycled: w.store.recycled, opMixed: w.store.copy, opFill: w.store.fill}[w.Op]
 	r := rand.New(rand.NewPCG(uint64(w.Rank), 1))
 	return func() error { return get(r.Int64N(w.Entries), w.Size) }
 }
@@ -178,6 +179,15 @@ func (s *leatStore) copy(i int64, size int) error {
 	return check(b, size, i)
 }
 
+func (s *leatStore) recycled(i int64, size int) error {
+	b, err := s.c.Get(i)
+	if err != nil {
+		return err
+	}
+	defer s.c.Recycle(b)
+	return check(b, size, i)
+}
+
 func (s *leatStore) into(i int64, size int) error {
 	if err := s.c.View(i, func(b []byte) error {
 		s.buf = append(s.buf[:0], b...)
@@ -226,6 +236,7 @@ func (s *lockedStore) copy(i int64, size int) error {
 	return check(b, size, i)
 }
 
+func (s *lockedStore) recycled(i int64, size int) error       { return s.into(i, size) }
 func (s *lockedStore) fill(i int64, size int) error           { return s.copy(i, size) }
 func (s *lockedStore) put(i int64, data []byte) (bool, error) { return s.l.put(i, data, true) }
 func (s *lockedStore) get(i int64) ([]byte, error)            { return s.l.get(i, nil) }

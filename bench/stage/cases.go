@@ -23,6 +23,7 @@ const (
 	againNew  = "second epoch in a new pool, which compares them with their source (%v), %s"
 
 	costAll      = "leat: staged and read, %s"
+	costRecycled = "leat: staged and read into recycled memory, %s"
 	costInto     = "leat: staged and read into the same memory, %s"
 	costIntoSame = "leat: second epoch in the same pool, read into the same memory, %s"
 	costCopy     = "leat: staged, not read, %s"
@@ -48,40 +49,57 @@ const (
 	memoryLine  = "memory above the start, MiB: %d objects of 8 MiB, 32 workers, a limit of 16 MiB"
 )
 
-// all measures everything. Rounds alternate what is measured, so that a slow minute of the machine
-// is everybody's.
+// all measures the sections that are wanted. Rounds alternate what is measured, so that a slow
+// minute of the machine is everybody's.
 func (b *bench) all() error {
+	rounds := []struct {
+		section string
+		measure func() error
+	}{
+		{"speed", func() error { return b.eachPlace(b.speed) }},
+		{"cost", func() error { return b.eachPlace(b.cost) }},
+		{"server", b.wire},
+		{"processes", b.four},
+		{"memory", b.memory},
+	}
 	for round := range b.runs {
-		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, b.runs)
-		for _, p := range b.places {
-			if err := b.speed(p); err != nil {
-				return fmt.Errorf("speed, %s: %w", p.name, err)
+		for _, x := range rounds {
+			if !b.wanted(x.section) {
+				continue
 			}
-			if err := b.cost(p); err != nil {
-				return fmt.Errorf("processor time, %s: %w", p.name, err)
+			fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, b.runs, x.section)
+			if err := x.measure(); err != nil {
+				return fmt.Errorf("%s: %w", x.section, err)
 			}
-		}
-		if err := b.wire(); err != nil {
-			return fmt.Errorf("from a server: %w", err)
-		}
-		if err := b.four(); err != nil {
-			return fmt.Errorf("4 processes: %w", err)
-		}
-		if err := b.memory(); err != nil {
-			return fmt.Errorf("memory: %w", err)
 		}
 	}
-	if err := b.allHits(b.runs); err != nil {
-		return err
+	if b.wanted("hits") {
+		if err := b.allHits(b.runs); err != nil {
+			return fmt.Errorf("hits: %w", err)
+		}
 	}
-	fmt.Fprintln(os.Stderr, "two COGs")
-	if err := b.cogs(2*b.runs - 1); err != nil {
-		return fmt.Errorf("two COGs: %w", err)
+	if b.wanted("cogs") {
+		fmt.Fprintln(os.Stderr, "two COGs")
+		if err := b.cogs(2*b.runs - 1); err != nil {
+			return fmt.Errorf("two COGs: %w", err)
+		}
 	}
 	for round := range b.bigRuns {
+		if !b.wanted("large") {
+			break
+		}
 		fmt.Fprintf(os.Stderr, "round %d of %d of the large object\n", round+1, b.bigRuns)
 		if err := b.large1(); err != nil {
 			return fmt.Errorf("one large object: %w", err)
+		}
+	}
+	return nil
+}
+
+func (b *bench) eachPlace(measure func(place) error) error {
+	for _, p := range b.places {
+		if err := measure(p); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
 	return nil

@@ -50,8 +50,8 @@ func (b *bench) cost(p place) error {
 	if err != nil {
 		return err
 	}
-	for _, x := range []struct{ op, line string }{{opCopy, costCopy}, {opPlain, costPlain}, {opWrite, costWrite},
-		{opRead, costRead}, {opReuse, costReuse}} {
+	for _, x := range []struct{ op, line string }{{opRecycled, costRecycled}, {opCopy, costCopy},
+		{opPlain, costPlain}, {opWrite, costWrite}, {opRead, costRead}, {opReuse, costReuse}} {
 		err := b.in(p, func(dir string) error {
 			a, err := b.one("cost-"+x.op+"-"+p.name+".prof", b.small(x.op, dir))
 			if err == nil {

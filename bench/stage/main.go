@@ -19,6 +19,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"leat/bench/measured"
 	"leat/bench/runner"
@@ -32,7 +34,7 @@ var (
 // Part measures the stage.
 var Part = &runner.Part{
 	Name: "stage", Summary: "the stage, and a plain program without one", Runs: 5,
-	Sections: []string{"cogs", "hits"},
+	Sections: sections,
 	Flags: func(fs *flag.FlagSet) {
 		fs.IntVar(&bigRuns, "big-runs", 3, "measured rounds of the object of 1 GiB, each of half a minute")
 		fs.IntVar(&objects, "objects", 2000, "objects of 100 KiB")
@@ -95,19 +97,9 @@ func run(ctx context.Context, o *runner.Options) (err error) {
 		b.places = append(b.places, p)
 	}
 	fmt.Fprintf(out, "%s\n\n", measured.Machine(o.Command))
-	if !o.OnlyAll && o.Only.MatchString("hits") {
-		if err := b.allHits(b.runs); err != nil {
-			return err
-		}
-		b.printHits(out)
-		return nil
-	}
-	if !o.OnlyAll && o.Only.MatchString("cogs") {
-		if err := b.cogs(2*b.runs - 1); err != nil {
-			return fmt.Errorf("two COGs: %w", err)
-		}
-		b.printCOGs(out)
-		return nil
+	b.wanted, b.complete = o.Only.MatchString, o.OnlyAll
+	if !slices.ContainsFunc(sections, b.wanted) {
+		return fmt.Errorf("-only: no section matches, of %s", strings.Join(sections, ", "))
 	}
 	if err := b.all(); err != nil {
 		return err
@@ -115,6 +107,9 @@ func run(ctx context.Context, o *runner.Options) (err error) {
 	b.print(out)
 	return nil
 }
+
+// sections are what -only selects from.
+var sections = []string{"speed", "cost", "server", "processes", "memory", "hits", "cogs", "large"}
 
 // place is where objects are staged: on the disk, or in memory.
 type place struct{ name, parent, dir string }
@@ -124,6 +119,8 @@ type bench struct {
 	sizes
 	ctx      context.Context
 	places   []place
+	wanted   func(section string) bool
+	complete bool // all sections are wanted
 	profiles string
 	results  results
 }

@@ -48,8 +48,8 @@ func TestTheBenchmarkRuns(t *testing.T) {
 			want = append(want, speedLine(l, n, p))
 		}
 	}
-	for _, cost := range []string{costAll, costSame, costNew, costInto, costIntoSame, costCopy, costPlain, costWrite,
-		costRead, costReuse} {
+	for _, cost := range []string{costAll, costSame, costNew, costInto, costIntoSame, costRecycled, costCopy,
+		costPlain, costWrite, costRead, costReuse} {
 		want = append(want, fmt.Sprintf(cost, p.name))
 	}
 	for _, what := range want {

@@ -18,19 +18,20 @@ import (
 
 // What a process does with all objects, in a measurement.
 const (
-	opStage  = "stage"  // prefetches all, reads each in order, releases it
-	opInto   = "into"   // the same, but reads all into the same memory
-	opCopy   = "copy"   // prefetches all and waits for the copies; reads nothing
-	opPlain  = "plain"  // the job of opStage without a stage
-	opGet    = "get"    // reads each into memory, no more
-	opBare   = "bare"   // the same by net/http alone
-	opBareIn = "barein" // the same, each goroutine into the same memory again and again
-	opWrite  = "write"  // one write to a file of the same directory for each
-	opRead   = "read"   // one read of such a file into new memory for each
-	opReuse  = "reuse"  // the same into the same memory
-	opMemory = "memory" // opStage; what counts is the memory of the process
-	opNDVI   = "ndvi"   // leat apply on two files
-	opHits   = "hits"   // reads each, one after the other
+	opStage    = "stage"    // prefetches all, reads each in order, releases it
+	opInto     = "into"     // the same, but reads all into the same memory
+	opRecycled = "recycled" // opStage, and the memory of each is recycled
+	opCopy     = "copy"     // prefetches all and waits for the copies; reads nothing
+	opPlain    = "plain"    // the job of opStage without a stage
+	opGet      = "get"      // reads each into memory, no more
+	opBare     = "bare"     // the same by net/http alone
+	opBareIn   = "barein"   // the same, each goroutine into the same memory again and again
+	opWrite    = "write"    // one write to a file of the same directory for each
+	opRead     = "read"     // one read of such a file into new memory for each
+	opReuse    = "reuse"    // the same into the same memory
+	opMemory   = "memory"   // opStage; what counts is the memory of the process
+	opNDVI     = "ndvi"     // leat apply on two files
+	opHits     = "hits"     // reads each, one after the other
 )
 
 // task is what a process has to do.

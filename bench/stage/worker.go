@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,7 +71,7 @@ func (w *worker) open() (err error) {
 	} else {
 		w.source = w.bucket
 	}
-	if w.Op == opStage || w.Op == opInto || w.Op == opCopy || w.Op == opMemory || w.Op == opHits {
+	if slices.Contains([]string{opStage, opInto, opRecycled, opCopy, opMemory, opHits}, w.Op) {
 		w.pool, err = stage.Open(w.Dir, &stage.Options{Workers: w.Workers, Ranges: w.Ranges, MaxBytes: w.MaxBytes,
 			MaxFiles: int64(w.MaxFiles), Keep: w.Keep, Logger: slog.Default()})
 	}
@@ -105,7 +106,8 @@ func (w *worker) profiled(f func() error) error {
 }
 
 func (w *worker) epochs() (all []epoch, err error) {
-	do := map[string]func() error{opStage: w.stageAll, opInto: w.stageAll, opMemory: w.stageAll, opCopy: w.copyAll,
+	do := map[string]func() error{opStage: w.stageAll, opInto: w.stageAll, opRecycled: w.stageAll,
+		opMemory: w.stageAll, opCopy: w.copyAll,
 		opPlain: w.plain, opGet: w.getAll,
 		opBare: w.bareAll, opBareIn: w.bareAll, opWrite: w.writeAll, opRead: w.readAll, opReuse: w.readAll,
 		opNDVI: w.ndvi, opHits: w.readEpoch}[w.Op]
@@ -176,6 +178,9 @@ func (w *worker) stageAll() error {
 		}
 		if err != nil {
 			return err
+		}
+		if w.Op == opRecycled {
+			w.pool.Recycle(b)
 		}
 		l.Release()
 	}

@@ -14,7 +14,7 @@ import (
 
 // layers from the ground up. A package that is not listed here is an error: it needs a place.
 var layers = [][]string{
-	{"leat/internal/fdio", "leat/internal/freelist", "leat/internal/lazyregexp", "leat/internal/browsertest", "leat/internal/elementary", "leat/internal/adler",
+	{"leat/internal/fdio", "leat/internal/bytepool", "leat/internal/freelist", "leat/internal/lazyregexp", "leat/internal/browsertest", "leat/internal/elementary", "leat/internal/adler",
 		"leat/internal/guardtest", "leat/python"},
 	{"leat/codec", "leat/ndarray", "leat/block", "leat/internal/backoff", "leat/internal/inflate",
 		"leat/internal/archtest", "leat/internal/fault", "leat/internal/listen",

@@ -1,0 +1,95 @@
+package bytepool
+
+import (
+	"bytes"
+	"math"
+	"sync"
+	"testing"
+)
+
+func TestClassesAreOrdered(t *testing.T) {
+	last := -1
+	for n := range 1 << 16 {
+		k := class(n)
+		if k < last || k > last+1 {
+			t.Fatalf("%d bytes are in class %d, those before in %d", n, k, last)
+		}
+		last = k
+	}
+	if got := class(smallest - 1); got != -1 {
+		t.Errorf("class %d below the smallest", got)
+	}
+	if got := class(math.MaxInt); got != classCount-1 {
+		t.Errorf("class %d of the largest, want %d", got, classCount-1)
+	}
+}
+
+// TestReuse takes slices until one is recycled: a sync.Pool may drop any.
+func TestReuse(t *testing.T) {
+	var p Pool
+	for _, n := range []int{2 * smallest, 5000, 100 << 10, 110 << 10} {
+		reused := false
+		for try := 0; try < 1000 && !reused; try++ {
+			a := p.Get(n)
+			p.Put(a)
+			get := p.Get
+			if try%2 == 1 {
+				get = func(n int) []byte { return p.Clone(make([]byte, n)) }
+			}
+			b := get(n - n/50)
+			reused = &a[0] == &b[0]
+			if len(b) != n-n/50 || reused && cap(b) != len(b) {
+				t.Fatalf("got %d bytes, capacity %d, want %d", len(b), cap(b), n-n/50)
+			}
+		}
+		if !reused {
+			t.Errorf("%d bytes are never reused", n)
+		}
+	}
+}
+
+func TestShortSlicesAreNotLent(t *testing.T) {
+	var p Pool
+	for range 100 {
+		p.Put(make([]byte, 100<<10))
+		p.Put(make([]byte, smallest-1))
+		if b := p.Get(110 << 10); len(b) != 110<<10 {
+			t.Fatalf("got %d bytes", len(b))
+		}
+		if b := p.Get(0); b == nil || len(b) != 0 {
+			t.Fatalf("got %v for 0 bytes", b)
+		}
+		if b := p.Clone(nil); b == nil || len(b) != 0 {
+			t.Fatalf("got %v as a copy of 0 bytes", b)
+		}
+	}
+	p.Put(nil)
+}
+
+func TestNoSliceIsLentTwice(t *testing.T) {
+	var p Pool
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for i := range 2000 {
+				b := p.Clone(bytes.Repeat([]byte{byte(g)}, 4096+i%3000))
+				for _, v := range b {
+					if v != byte(g) {
+						t.Error("another goroutine has the same bytes")
+						return
+					}
+				}
+				p.Put(b)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func BenchmarkRecycle(b *testing.B) {
+	var p Pool
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Put(p.Get(110 << 10))
+	}
+}
