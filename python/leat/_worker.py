@@ -24,7 +24,7 @@ _MALLOC_VARIABLES = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC
 
 
 def main(descriptor: int) -> None:
-    """Serve in a process that leat has started."""
+    """Serve in a process that leat has started, or in processes forked from it."""
     parent = os.getppid()
     os.set_inheritable(descriptor, False)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[attr-defined]
@@ -37,7 +37,11 @@ def main(descriptor: int) -> None:
         _keep_memory(libc)
     if os.getppid() != parent:
         os._exit(1)
-    serve(socket.socket(fileno=descriptor), None)
+    connection = socket.socket(fileno=descriptor)
+    if "fork" in sys.argv[2:]:
+        from ._fork_server import fork_processes
+        connection = fork_processes(connection)
+    serve(connection, None)
 
 
 def _die_with_parent(libc: "ctypes.CDLL") -> None:

@@ -34,14 +34,14 @@ const lengthSize = 4
 // begin returns the beginning of a message for exchange, to which the caller appends.
 func (c *conn) begin() []byte { return append(c.out[:0], make([]byte, lengthSize)...) }
 
-// call sends a message as JSON, with the descriptor if that is not negative, and returns the
-// answer, which has this type.
-func (c *conn) call(ctx context.Context, message any, descriptor int, want string) (*answer, error) {
+// call sends a message as JSON, with descriptors if there are any, and returns the answer, which has
+// this type.
+func (c *conn) call(ctx context.Context, message any, want string, descriptors ...int) (*answer, error) {
 	text, err := json.Marshal(message)
 	if err != nil {
 		return nil, err
 	}
-	in, err := c.exchange(ctx, append(c.begin(), text...), descriptor)
+	in, err := c.exchange(ctx, append(c.begin(), text...), descriptors...)
 	if err != nil {
 		return nil, err
 	}
@@ -64,9 +64,9 @@ func parseAnswer(text []byte) (*answer, error) {
 	return a, nil
 }
 
-// exchange sends a message that starts with begin, with the descriptor if that is not negative. It
-// returns the answer, which is valid until the next call. A canceled ctx closes the connection.
-func (c *conn) exchange(ctx context.Context, message []byte, descriptor int) ([]byte, error) {
+// exchange sends a message that starts with begin, with descriptors if there are any. It returns the
+// answer, which is valid until the next call. A canceled ctx closes the connection.
+func (c *conn) exchange(ctx context.Context, message []byte, descriptors ...int) ([]byte, error) {
 	c.out = message
 	size := len(message) - lengthSize
 	if size > maxMessage {
@@ -79,7 +79,7 @@ func (c *conn) exchange(ctx context.Context, message []byte, descriptor int) ([]
 		}
 		_ = c.Close()
 	})
-	err := c.send(message, descriptor)
+	err := c.send(message, descriptors)
 	var in []byte
 	if err == nil {
 		in, err = c.receive()
@@ -95,9 +95,9 @@ func (c *conn) exchange(ctx context.Context, message []byte, descriptor int) ([]
 	return in, err
 }
 
-func (c *conn) send(message []byte, descriptor int) error {
-	if descriptor >= 0 {
-		n, _, err := c.WriteMsgUnix(message, unix.UnixRights(descriptor), nil)
+func (c *conn) send(message []byte, descriptors []int) error {
+	if len(descriptors) > 0 {
+		n, _, err := c.WriteMsgUnix(message, unix.UnixRights(descriptors...), nil)
 		if err != nil {
 			return ended(err)
 		}

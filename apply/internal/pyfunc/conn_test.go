@@ -33,7 +33,7 @@ func BenchmarkBlock(b *testing.B) {
 	defer outputs.close()
 	setup := &setupMessage{Type: "setup", Blocks: blocksMessage{Count: 1}, Outputs: []outputMessage{}, Inputs: []inputMessage{
 		{Name: "a", Files: []fileMessage{{Type: "uint8", Bands: []int{1}, Nodata: []*string{nil}}}}}}
-	if _, err := p.conn.call(b.Context(), setup, int(outputs.file.Fd()), "ready"); err != nil {
+	if _, err := p.conn.call(b.Context(), setup, "ready", int(outputs.file.Fd())); err != nil {
 		b.Fatal(err)
 	}
 	inputs, err := newOutputMemory(4096)
@@ -44,14 +44,14 @@ func BenchmarkBlock(b *testing.B) {
 	if err := inputs.file.Truncate(4096); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := p.conn.call(b.Context(), &memoryMessage{Type: "memory", Bytes: 4096}, int(inputs.file.Fd()),
-		"mapped"); err != nil {
+	if _, err := p.conn.call(b.Context(), &memoryMessage{Type: "memory", Bytes: 4096}, "mapped",
+		int(inputs.file.Fd())); err != nil {
 		b.Fatal(err)
 	}
 	places := []exec.Place{{Pixels: 0, Mask: -1}}
 	for b.Loop() {
 		in, err := p.conn.exchange(b.Context(), appendBlock(p.conn.begin(),
-			block.Block{Window: block.Window{Width: 64, Height: 64}}, 0, places), -1)
+			block.Block{Window: block.Window{Width: 64, Height: 64}}, 0, places))
 		if err == nil {
 			_, _, err = parseDone(nil, in, 0)
 		}

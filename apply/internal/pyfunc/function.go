@@ -76,8 +76,12 @@ type Function struct {
 	socket *net.UnixConn
 	closes bool
 
+	starting sync.Mutex // held while a process starts
+	alone    bool       // processes can't be forked; under starting
+
 	mu     sync.Mutex
-	loaded *process // has loaded the function, for the first slot
+	server *forkServer // nil if it has no process
+	loaded *process    // has loaded the function, for the first slot
 }
 
 // Options are what a Function needs besides its spec.
@@ -162,11 +166,11 @@ func (f *Function) takeLoaded() *process {
 
 // start starts a process and loads the function in it.
 func (f *Function) start(ctx context.Context) (*process, *answer, error) {
-	p, err := startProcess(f.spec.Executable, f.out)
+	p, err := f.newProcess(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	a, err := p.conn.call(ctx, f.loadMessage(), -1, "loaded")
+	a, err := p.conn.call(ctx, f.loadMessage(), "loaded")
 	if err != nil {
 		p.kill()
 		p.end()

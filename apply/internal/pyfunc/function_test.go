@@ -116,7 +116,7 @@ func TestAnswerToCanceledCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := &conn{UnixConn: here}
-		if _, err := c.call(ended, closeMessage{Type: "close"}, -1, "closed"); !errors.Is(err, context.Canceled) {
+		if _, err := c.call(ended, closeMessage{Type: "close"}, "closed"); !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
 		if err := there.Close(); err != nil {

@@ -63,7 +63,7 @@ func TestDamagedAnswers(t *testing.T) {
 				_, _ = io.CopyN(io.Discard, there, int64(binary.LittleEndian.Uint32(head[:])))
 				_, _ = io.WriteString(there, answer)
 			}()
-			a, err := c.call(t.Context(), closeMessage{Type: "close"}, -1, "ready")
+			a, err := c.call(t.Context(), closeMessage{Type: "close"}, "ready")
 			if err == nil {
 				t.Errorf("accepted as %+v", a)
 			}

@@ -60,20 +60,25 @@ const endGrace = 5 * time.Second
 // tailLines is the number of last output lines that an error includes.
 const tailLines = 20
 
-// process is a Python process that serves one connection.
+// process is a Python process. It serves one connection, or is a forkServer.
 type process struct {
-	cmd    *exec.Cmd
+	pid    int
 	conn   *conn
 	lines  *lines
 	exited chan struct{} // closed when the process has ended and its group was killed
 	how    error         // how it ended; nil: successfully. Set before exited is closed
+	// awaitEnd waits until the process has ended, without freeing its ID, and returns false if that
+	// is impossible. reap waits for it, frees the ID and returns how it ended.
+	awaitEnd func() bool
+	reap     func() (syscall.WaitStatus, error)
+	released func() // called when it has ended, before exited is closed; may be nil
 
 	mu   sync.Mutex
 	gone bool // its process ID may be reused
 }
 
-// startProcess starts a Python process. Its lines go to out.
-func startProcess(executable string, out io.Writer) (_ *process, err error) {
+// startPython starts Python with further arguments. Its lines go to out.
+func startPython(executable string, out io.Writer, arguments ...string) (_ *process, err error) {
 	here, there, err := socketPair()
 	if err != nil {
 		return nil, err
@@ -84,13 +89,12 @@ func startProcess(executable string, out io.Writer) (_ *process, err error) {
 		return nil, errors.Join(err, here.Close())
 	}
 	defer writer.Close()
-	cmd := exec.Command(executable, "-c", bootstrap, "3")
+	cmd := exec.Command(executable, append([]string{"-c", bootstrap, "3"}, arguments...)...)
 	cmd.ExtraFiles = []*os.File{there}
 	cmd.Stdout, cmd.Stderr = writer, writer
 	cmd.SysProcAttr = childproc.Attributes()
 	cmd.Env = environment(os.Environ())
-	p := &process{cmd: cmd, exited: make(chan struct{})}
-	p.conn = &conn{UnixConn: here, cancel: p.kill, explain: p.explain}
+	p := newProcess(here)
 	started := make(chan error)
 	go func() {
 		// Linux kills the process when the thread that started it ends: this one waits for it.
@@ -98,7 +102,9 @@ func startProcess(executable string, out io.Writer) (_ *process, err error) {
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		if err == nil {
-			p.lines = readLines(reader, out)
+			p.pid, p.lines = cmd.Process.Pid, readLines(reader, out)
+			p.awaitEnd = func() bool { return childproc.AwaitEnd(p.pid) }
+			p.reap = func() (syscall.WaitStatus, error) { return waitStatus(cmd) }
 		}
 		started <- err
 		if err == nil {
@@ -123,6 +129,21 @@ func startProcess(executable string, out io.Writer) (_ *process, err error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+func newProcess(here *net.UnixConn) *process {
+	p := &process{exited: make(chan struct{})}
+	p.conn = &conn{UnixConn: here, cancel: p.kill, explain: p.explain}
+	return p
+}
+
+// waitStatus waits for a command and returns how it ended.
+func waitStatus(cmd *exec.Cmd) (syscall.WaitStatus, error) {
+	_ = cmd.Wait()
+	if cmd.ProcessState == nil {
+		return 0, errNotSeen
+	}
+	return cmd.ProcessState.Sys().(syscall.WaitStatus), nil
 }
 
 // environment returns the variables of a process. Libraries for linear algebra use one thread
@@ -161,29 +182,35 @@ func socketPair() (*net.UnixConn, *os.File, error) {
 
 // wait waits for the process and kills the rest of its group.
 func (p *process) wait() {
-	ended := childproc.AwaitEnd(p.cmd.Process.Pid)
+	var status syscall.WaitStatus
+	var err error
+	ended := p.awaitEnd()
 	if !ended {
-		_ = p.cmd.Wait()
+		status, err = p.reap()
 	}
 	p.mu.Lock()
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	_ = syscall.Kill(-p.pid, syscall.SIGKILL)
 	p.gone = true
 	p.mu.Unlock()
 	if ended {
-		_ = p.cmd.Wait()
+		status, err = p.reap()
 	}
 	// A process that left the group may keep the connection and the pipe open.
 	_ = p.conn.SetReadDeadline(time.Now().Add(time.Second))
 	p.lines.await()
-	p.how = inWords(p.cmd.ProcessState)
+	if p.how = err; err == nil {
+		p.how = inWords(status)
+	}
+	if p.released != nil {
+		p.released()
+	}
 	close(p.exited)
 }
 
-func inWords(state *os.ProcessState) error {
-	if state == nil {
-		return errors.New("its end was not seen")
-	}
-	s := state.Sys().(syscall.WaitStatus)
+var errNotSeen = errors.New("its end was not seen")
+
+// inWords returns how a process ended; nil is successfully.
+func inWords(s syscall.WaitStatus) error {
 	switch {
 	case s.Signaled():
 		name := unix.SignalName(s.Signal())
@@ -197,12 +224,22 @@ func inWords(state *os.ProcessState) error {
 	return nil
 }
 
+// hasEnded reports whether the process has ended.
+func (p *process) hasEnded() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
 // kill ends the process and its group at once.
 func (p *process) kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.gone {
-		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
 	}
 }
 

@@ -41,7 +41,7 @@ func (s *slot) open(ctx context.Context) error {
 			return err
 		}
 		s.conn = c
-		_, err = s.conn.call(ctx, f.loadMessage(), -1, "loaded")
+		_, err = s.conn.call(ctx, f.loadMessage(), "loaded")
 		return err
 	}
 	if s.process = f.takeLoaded(); s.process == nil {
@@ -80,7 +80,7 @@ func (s *slot) compute(ctx context.Context, b *exec.Block) (err error) {
 	if err != nil {
 		return err
 	}
-	in, err := s.conn.exchange(ctx, appendBlock(s.conn.begin(), b.Block, number, m.Arrays), -1)
+	in, err := s.conn.exchange(ctx, appendBlock(s.conn.begin(), b.Block, number, m.Arrays))
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (s *slot) mapMemory(ctx context.Context, m exec.Memory) (int, error) {
 	}
 	defer file.Close()
 	message := &memoryMessage{Type: "memory", Number: number, Bytes: m.Bytes, Begin: begin, Private: m.Private}
-	if _, err := s.conn.call(ctx, message, int(file.Fd()), "mapped"); err != nil {
+	if _, err := s.conn.call(ctx, message, "mapped", int(file.Fd())); err != nil {
 		return 0, err
 	}
 	s.known[m.Array] = number
@@ -162,7 +162,7 @@ func (s *slot) setup(ctx context.Context, b *exec.Block) error {
 			return err
 		}
 	}
-	if _, err := s.conn.call(ctx, s.setupMessage(b), int(s.memory.file.Fd()), "ready"); err != nil {
+	if _, err := s.conn.call(ctx, s.setupMessage(b), "ready", int(s.memory.file.Fd())); err != nil {
 		return err
 	}
 	s.ready = true
@@ -200,7 +200,7 @@ func (s *slot) close() (value json.RawMessage, err error) {
 		s.drop()
 		return value, nil
 	}
-	a, err := s.conn.call(s.life, closeMessage{Type: "close"}, -1, "closed")
+	a, err := s.conn.call(s.life, closeMessage{Type: "close"}, "closed")
 	if err == nil && len(a.Value) > 0 {
 		value = a.Value
 	}
