@@ -34,8 +34,8 @@ const lengthSize = 4
 // begin returns the beginning of a message for exchange, to which the caller appends.
 func (c *conn) begin() []byte { return append(c.out[:0], make([]byte, lengthSize)...) }
 
-// call sends a message as JSON, with descriptors if there are any, and returns the answer, which has
-// this type.
+// call sends a message as JSON, with descriptors if there are any, and returns the answer, which
+// has this type.
 func (c *conn) call(ctx context.Context, message any, want string, descriptors ...int) (*answer, error) {
 	text, err := json.Marshal(message)
 	if err != nil {
@@ -64,8 +64,8 @@ func parseAnswer(text []byte) (*answer, error) {
 	return a, nil
 }
 
-// exchange sends a message that starts with begin, with descriptors if there are any. It returns the
-// answer, which is valid until the next call. A canceled ctx closes the connection.
+// exchange sends a message that starts with begin, with descriptors if there are any. It returns
+// the answer, which is valid until the next call. A canceled ctx closes the connection.
 func (c *conn) exchange(ctx context.Context, message []byte, descriptors ...int) ([]byte, error) {
 	c.out = message
 	size := len(message) - lengthSize
