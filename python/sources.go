@@ -9,7 +9,8 @@ import (
 )
 
 //go:embed leat/_block.py leat/_convert.py leat/_fork_server.py
-//go:embed leat/_function.py leat/_function_run.py leat/_load.py leat/_memory.py leat/_messages.py leat/_worker.py
+//go:embed leat/_function.py leat/_function_run.py leat/_load.py leat/_memory.py
+//go:embed leat/_messages.py leat/_worker.py
 var sources embed.FS
 
 // Modules returns the sources of the modules that serve a function, by name. The module _worker has
