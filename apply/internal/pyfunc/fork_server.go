@@ -33,7 +33,7 @@ const (
 )
 
 // errAlone is returned where processes can't be forked.
-var errAlone = errors.New("Python processes can't be forked")
+var errAlone = errors.New("processes of Python can't be forked")
 
 // newProcess returns a process of a fork server, or else a new interpreter.
 func (f *Function) newProcess(ctx context.Context) (*process, error) {
