@@ -26,7 +26,7 @@ import (
 // Part measures workers in other processes.
 var Part = &runner.Part{
 	Name: "workers", Summary: "workers in other processes", Runs: 5,
-	Sections: []string{"start", "trivial", "ndvi", "kill", "slurm", "simulation"},
+	Sections: []string{"start", "trivial", "ndvi", "kill", "waiting", "slurm", "simulation"},
 	Run:      run,
 	Roles: map[string]func(context.Context, []string) error{
 		"worker": func(ctx context.Context, _ []string) error {
@@ -35,6 +35,7 @@ var Part = &runner.Part{
 			}
 			return nil
 		},
+		"reader": func(_ context.Context, args []string) error { return waitingWorker(args) },
 	},
 }
 
@@ -112,7 +113,7 @@ var parts = []struct {
 	run  func(*bench) error
 }{
 	{"start", (*bench).start}, {"trivial", (*bench).trivialBlocks}, {"ndvi", (*bench).ndvi}, {"kill", (*bench).kill},
-	{"slurm", (*bench).slurm}, {"simulation", (*bench).simulation},
+	{"waiting", (*bench).waiting}, {"slurm", (*bench).slurm}, {"simulation", (*bench).simulation},
 }
 
 // prepare finds or builds the programs, and makes the directory of inputs.

@@ -100,12 +100,21 @@ func (o *dispatcher) open() error {
 		MaxResult: most, MaxBytes: max(most, plan.ResultBytes(p.BudgetBytes)),
 		Accept: o.acceptResult, Released: o.released, Note: o.note,
 		Build: build, AllowMixedBuilds: c.AllowMixedBuilds, Workers: min(p.Workers, o.todo.count), Barrier: c.Barrier,
-		OneBlockPerJob: c.OneBlockPerJob, MaxValue: maxValue, MaxValues: max(maxValue, p.BudgetBytes/2), Logger: o.log,
+		Holds: o.holds(), OneBlockPerJob: c.OneBlockPerJob, MaxValue: maxValue,
+		MaxValues: max(maxValue, p.BudgetBytes/2), Logger: o.log,
 	})
 	if err == nil {
 		o.tracker.remote.Store(o.coordinator)
 	}
 	return err
+}
+
+// holds returns how many blocks a worker may hold: those that it has memory for if it reads them.
+func (o *dispatcher) holds() func(slots int) int {
+	if o.plan.WorkersRead {
+		return plan.BuffersEach
+	}
+	return nil
 }
 
 // work starts the workers, offers them blocks, and waits for the last block.

@@ -114,6 +114,14 @@ func (w *remoteWorker) record(stage, lane string, block int, start time.Time, le
 	w.stages[block] = append(w.stages[block], stageInterval{stage, lane, start, length})
 }
 
+// Holds returns how many blocks the worker may hold: those that it has memory for if it reads them.
+func (w *remoteWorker) Holds() int {
+	if w.reader == nil {
+		return len(w.slots) + 1
+	}
+	return plan.BuffersEach(len(w.slots))
+}
+
 // Read returns the arrays of a block, read from its files or attached in the coordinator's shared
 // memory.
 func (w *remoteWorker) Read(ctx context.Context, l client.Lease) (any, error) {

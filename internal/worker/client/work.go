@@ -57,6 +57,13 @@ type Handler interface {
 	Close() (value []byte, err error)
 }
 
+// Holder is a Handler that reads more than one block ahead.
+type Holder interface {
+	// Holds returns how many blocks the worker may hold at once, more than it has slots. It is
+	// called once, before all methods of Handler.
+	Holds() int
+}
+
 // Options configures Work.
 type Options struct {
 	Environment *Environment
@@ -395,10 +402,6 @@ func (w *work) join(ctx context.Context) error {
 	w.maxValue = a.MaxValue
 	w.times.Heartbeat, w.times.HeartbeatTimeout, w.times.Poll = duration(a.Heartbeat), duration(a.Silence),
 		duration(a.Poll)
-	if w.limit = w.slots + 1; w.single {
-		w.limit = 1
-	}
-	w.todo, w.ready = make(chan *item, w.limit), make(chan *item, w.limit)
 	w.joined = JoinInfo{Worker: e.Name, Workers: a.Workers, Number: a.Worker, Slots: w.slots,
 		MaxValue: a.MaxValue, Job: a.Job}
 	w.log.Info("worker joined", "worker", e.Name, "number", a.Worker, "slots", w.slots)
@@ -468,6 +471,14 @@ func (w *work) open() {
 
 // startLoops starts the goroutines that lease, read and compute.
 func (w *work) startLoops() {
+	w.limit = w.slots + 1
+	if h, ok := w.handler.(Holder); ok {
+		w.limit = min(max(w.limit, h.Holds()), protocol.MaxLeases)
+	}
+	if w.single {
+		w.limit = 1
+	}
+	w.todo, w.ready = make(chan *item, w.limit), make(chan *item, w.limit)
 	w.mu.Lock()
 	w.opened = true
 	w.mu.Unlock()

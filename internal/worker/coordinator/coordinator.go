@@ -60,6 +60,10 @@ type Options struct {
 	// Barrier, if not 0, delays the first lease until all Workers have joined; the run fails if
 	// they have not after this time.
 	Barrier time.Duration
+	// Holds returns how many blocks a worker with this number of slots may hold: those it computes
+	// and those it reads ahead. nil: one more than it has slots, which is always allowed. Others
+	// are leased while more blocks are ready than the other workers have slots.
+	Holds func(slots int) int
 	// OneBlockPerJob lets each worker compute one block and leave.
 	OneBlockPerJob bool
 	// NoCopies prevents leasing a block to a second worker while the first one holds it.
@@ -163,7 +167,7 @@ func New(o Options) (*Coordinator, error) {
 		o: o, times: o.Times.OrDefaults(), log: o.Logger, token: newToken(),
 		memory:   semaphore.NewWeighted(o.MaxBytes),
 		over:     make(chan struct{}),
-		schedule: newSchedule(o.Blocks, o.Done, o.OnDemand, !o.NoCopies && o.MaxValue == 0, o.Reissues),
+		schedule: newSchedule(o.Blocks, o.Done, o.OnDemand, !o.NoCopies && o.MaxValue == 0, o.Reissues, o.Workers),
 		payloads: map[int]json.RawMessage{}, accepting: map[int]chan struct{}{},
 		expected: map[string]*expected{},
 		open:     o.Barrier == 0,

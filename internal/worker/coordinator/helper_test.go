@@ -157,6 +157,7 @@ type plain struct {
 	onRead    func(ctx context.Context, l client.Lease) error
 	onCompute func(ctx context.Context, block int) error
 	onNote    func(note string)
+	holds     int // blocks at once; 0: as many as any handler
 	joined    client.JoinInfo
 	closed    bool
 	onClose   func() error
@@ -165,6 +166,8 @@ type plain struct {
 	slots     []int       // blocks under way in each slot
 	mu        sync.Mutex
 }
+
+func (p *plain) Holds() int { return p.holds }
 
 func (p *plain) Read(ctx context.Context, l client.Lease) (any, error) {
 	if p.onRead != nil {

@@ -179,7 +179,11 @@ func (c *Coordinator) join(j protocol.Join, local bool, now time.Time) *member {
 	}
 	c.members = append(c.members, m)
 	e.latest = m
-	c.schedule.join(m.number, m.slots, c.o.OneBlockPerJob)
+	holds := m.slots + 1
+	if c.o.Holds != nil {
+		holds = min(max(holds, c.o.Holds(m.slots)), protocol.MaxLeases)
+	}
+	c.schedule.join(m.number, m.slots, holds, c.o.OneBlockPerJob)
 	if !c.open && c.alive() >= c.o.Workers {
 		c.open = true
 		c.polls.wake(math.MaxInt)
@@ -259,9 +263,10 @@ func (c *Coordinator) removeWorker(m *member, lost bool) loss {
 	if !m.hadBlock && !c.ended {
 		c.exitedIdle++
 	}
+	held := len(c.schedule.heldBy(m.number))
 	l := c.schedule.leave(m.number, lost)
 	// One poll for each block that may now be leased, and one for a copy.
-	c.wake(m.slots + 1)
+	c.wake(max(held, m.slots) + 1)
 	return l
 }
 

@@ -299,6 +299,64 @@ func TestWorkerReadsForEachSlot(t *testing.T) {
 	}
 }
 
+// Each slot computes until as many blocks more were read.
+func TestWorkerReadsAheadForEachSlot(t *testing.T) {
+	const slots = 3
+	o := testOptions(20, newTaken())
+	o.Holds = func(slots int) int { return 2*slots + 1 }
+	c := newTestCoordinator(t, o)
+	var read atomic.Int64
+	enough := make(chan struct{})
+	p := &plain{holds: 2*slots + 1,
+		onRead: func(context.Context, client.Lease) error {
+			if read.Add(1) == 2*slots+1 {
+				close(enough)
+			}
+			return nil
+		},
+		onCompute: func(ctx context.Context, _ int) error {
+			select {
+			case <-enough:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}}
+	e := environmentOf(t, c, "sockets", "test-0")
+	e.Slots = slots
+	startWorker(t, e, p)
+	if err := waitRun(t, c); err != nil {
+		t.Error(err)
+	}
+}
+
+// A worker that is lost with all blocks that it may hold costs only their repetition, by a worker
+// that does not read them ahead.
+func TestLossOfWorkerThatReadsAhead(t *testing.T) {
+	const blocks, holds = 20, 5
+	k := newTaken()
+	o := testOptions(blocks, k)
+	o.Workers, o.Times = 3, quick
+	o.Holds = func(int) int { return holds }
+	c := newTestCoordinator(t, o)
+	for i, want := range []int{holds, 2} { // of one slot
+		r := newRaw(t, c)
+		r.join(worker.WorkerName("raw", i))
+		if held := r.lease(100); len(held) != want {
+			t.Errorf("worker %d has %d leases, want %d", i, len(held), want)
+		}
+		until(t, "the loss", func() bool { return c.Status().Workers[i].State == worker.StateLost })
+	}
+	startWorker(t, environmentOf(t, c, "sockets", "test-0"), &plain{holds: holds})
+	if err := waitRun(t, c); err != nil {
+		t.Error(err)
+	}
+	k.check(t, blocks)
+	if s := c.Status(); s.Reissued != holds+2 {
+		t.Errorf("%d blocks were leased again, want %d", s.Reissued, holds+2)
+	}
+}
+
 func TestLargeResultFailsRun(t *testing.T) {
 	o := testOptions(1, newTaken())
 	o.MaxResult = 5

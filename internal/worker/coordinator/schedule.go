@@ -33,6 +33,8 @@ type schedule struct {
 	onDemand   bool
 	copies     bool
 	reissues   int
+	workers    int // expected
+	slots      int // of all holders
 
 	waiting int
 	ready   int
@@ -63,6 +65,7 @@ type blockState struct {
 
 type holder struct {
 	slots  int
+	most   int // leases, above slots
 	leases []*lease
 	// single holders get one block only.
 	single, served bool
@@ -81,11 +84,11 @@ type lease struct {
 	listed    bool // returned by supersededLeases before
 }
 
-func newSchedule(blocks int, isDone func(int) bool, onDemand, copies bool, reissues int) *schedule {
+func newSchedule(blocks int, isDone func(int) bool, onDemand, copies bool, reissues, workers int) *schedule {
 	s := &schedule{
 		blocks: make([]blockState, blocks), lostWorkers: map[int][]int{}, holders: map[int]*holder{},
 		leases:   map[uint64]*lease{},
-		onDemand: onDemand, copies: copies, reissues: reissues,
+		onDemand: onDemand, copies: copies, reissues: reissues, workers: workers,
 	}
 	for b := range s.blocks {
 		switch {
@@ -116,8 +119,23 @@ func (s *schedule) offer(block int) bool {
 	return true
 }
 
-func (s *schedule) join(worker, slots int, single bool) {
-	s.holders[worker] = &holder{slots: slots, single: single}
+// join adds a worker that may hold at most this number of leases, which is above slots.
+func (s *schedule) join(worker, slots, most int, single bool) {
+	s.holders[worker] = &holder{slots: slots, most: most, single: single}
+	s.slots += slots
+}
+
+// limit returns how many leases a worker may hold now: one more than slots, and all that it reads
+// ahead while the others have enough blocks left. Blocks of a lost worker are not read ahead, so
+// that few of them are lost again with the one that may be the cause.
+func (s *schedule) limit(h *holder) int {
+	switch others := max(s.slots, s.workers*h.slots) - h.slots; {
+	case h.single:
+		return 1
+	case s.again.len() == 0 && s.ready > others:
+		return h.most
+	}
+	return h.slots + 1
 }
 
 // pop removes the next block to lease to a worker that may have other blocks.
@@ -138,8 +156,8 @@ func (s *schedule) pop() (int, bool) {
 	return 0, false
 }
 
-// take leases up to want blocks to a worker: slots + 1 in all, and copies of blocks that others
-// hold only for slots that would be idle.
+// take leases up to want blocks to a worker, as far as limit allows. Copies of blocks that others
+// hold are only for slots that would be idle.
 func (s *schedule) take(worker, want int, now time.Time) []*lease {
 	h := s.holders[worker]
 	if s.isFull(worker, want) {
@@ -155,12 +173,8 @@ func (s *schedule) take(worker, want int, now time.Time) []*lease {
 		s.held++
 		return []*lease{s.grant(worker, h, b, now)}
 	}
-	limit := h.slots + 1
-	if h.single {
-		limit = 1
-	}
 	var taken []*lease
-	for len(taken) < want && len(h.leases) < limit {
+	for len(taken) < want && len(h.leases) < s.limit(h) {
 		b, ok := s.pop()
 		if !ok {
 			break
@@ -170,7 +184,7 @@ func (s *schedule) take(worker, want int, now time.Time) []*lease {
 		taken = append(taken, s.grant(worker, h, b, now))
 	}
 	if s.copies && s.ready == 0 && s.waiting == 0 {
-		for len(taken) < want && len(h.leases) < min(h.slots, limit) {
+		for len(taken) < want && len(h.leases) < h.slots {
 			b, ok := s.longestHeld(worker)
 			if !ok {
 				break
@@ -205,12 +219,12 @@ func (s *schedule) grant(worker int, h *holder, block int, now time.Time) *lease
 // isFull reports whether a worker can't get any of want blocks until one of its leases ends.
 func (s *schedule) isFull(worker, want int) bool {
 	h := s.holders[worker]
-	return h == nil || want < 1 || h.exclusive || h.single && (h.served || len(h.leases) > 0) || len(h.leases) > h.slots
+	return h == nil || want < 1 || h.exclusive || h.single && h.served || len(h.leases) >= s.limit(h)
 }
 
 // longestHeld returns the block that a single other worker has held for the longest time.
 func (s *schedule) longestHeld(worker int) (block int, ok bool) {
-	var own []*lease // at most slots + 1
+	var own []*lease
 	for len(s.soleLeases) > 0 && s.soleLeases[0].worker == worker {
 		own = append(own, heap.Pop(&s.soleLeases).(*lease))
 	}
@@ -425,6 +439,7 @@ func (s *schedule) leave(worker int, lost bool) (r loss) {
 		}
 	}
 	delete(s.holders, worker)
+	s.slots -= h.slots
 	return r
 }
 

@@ -21,6 +21,7 @@ type model struct {
 	onDemand bool
 	copies   bool
 	reissues int
+	expected int // workers
 	now      int
 }
 
@@ -40,6 +41,7 @@ type modelLease struct {
 
 type modelWorker struct {
 	slots  int
+	most   int // blocks that it may hold
 	single bool
 	served bool
 	alone  bool // with a block for the last time
@@ -67,6 +69,9 @@ func (m *model) next(worker int) (block int, isCopy, ok bool) {
 	w := m.workers[worker]
 	n := len(m.holds(worker))
 	limit := w.slots + 1
+	if m.ahead(w) {
+		limit = w.most
+	}
 	if w.single {
 		limit = 1
 		if w.served {
@@ -113,6 +118,22 @@ func (m *model) next(worker int) (block int, isCopy, ok bool) {
 		}
 	}
 	return oldest, true, oldest >= 0
+}
+
+// ahead reports whether a worker may read ahead all that it can hold.
+func (m *model) ahead(w *modelWorker) bool {
+	others, left := 0, len(m.lastTry)
+	for _, o := range m.workers {
+		if o != w {
+			others += o.slots
+		}
+	}
+	for b, s := range m.blocks {
+		if s.phase == ready && !slices.Contains(m.lastTry, b) {
+			left++
+		}
+	}
+	return len(m.queue) == 0 && left > max(others, (m.expected-1)*w.slots)
 }
 
 func (m *model) give(block, worker int, id uint64) {
@@ -162,9 +183,11 @@ func TestScheduleAgainstModel(t *testing.T) {
 			blocks: make([]modelBlock, blocks), workers: map[int]*modelWorker{},
 			onDemand: rapid.Bool().Draw(t, "on demand"), copies: rapid.IntRange(0, 3).Draw(t, "copies") > 0,
 			reissues: rapid.IntRange(0, 5).Draw(t, "reissues"),
+			expected: rapid.IntRange(1, 3).Draw(t, "expected"),
 		}
 		was := rapid.SliceOfN(rapid.Bool(), blocks, blocks).Draw(t, "done before")
-		s := newSchedule(blocks, func(b int) bool { return was[b] }, m.onDemand, m.copies, m.reissues)
+		s := newSchedule(blocks, func(b int) bool { return was[b] }, m.onDemand, m.copies, m.reissues,
+			m.expected)
 		for b := range m.blocks {
 			m.blocks[b].held = map[uint64]modelLease{}
 			switch {
@@ -194,8 +217,9 @@ func TestScheduleAgainstModel(t *testing.T) {
 				if single {
 					slots = 1
 				}
-				s.join(joined, slots, single)
-				m.workers[joined] = &modelWorker{slots: slots, single: single}
+				most := slots + rapid.IntRange(1, 3).Draw(t, "ahead")
+				s.join(joined, slots, most, single)
+				m.workers[joined] = &modelWorker{slots: slots, most: most, single: single}
 				joined++
 			},
 			"offer": func(t *rapid.T) {
@@ -441,18 +465,19 @@ func TestOnlyFatalBlockIsBlamed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		blocks := rapid.IntRange(1, 20).Draw(t, "blocks")
 		deadly := rapid.SliceOfNDistinct(rapid.IntRange(0, blocks-1), 1, 4, rapid.ID[int]).Draw(t, "deadly")
+		ahead := rapid.IntRange(1, 4).Draw(t, "ahead")
 		slots, reissues := rapid.IntRange(1, 3).Draw(t, "slots"), rapid.IntRange(1, 3).Draw(t, "reissues")
-		s := newSchedule(blocks, nil, false, rapid.Bool().Draw(t, "copies"), reissues)
+		s := newSchedule(blocks, nil, false, rapid.Bool().Draw(t, "copies"), reissues, 3)
 		workers := []int{}
 		for joined, step := 0, 0; ; step++ {
 			for len(workers) < 3 {
-				s.join(joined, slots, false)
+				s.join(joined, slots, slots+ahead, false)
 				workers = append(workers, joined)
 				joined++
 			}
 			i := rapid.IntRange(0, len(workers)-1).Draw(t, "worker")
 			w := workers[i]
-			s.take(w, rapid.IntRange(1, slots+1).Draw(t, "want"), time.Unix(int64(step), 0))
+			s.take(w, rapid.IntRange(1, slots+ahead).Draw(t, "want"), time.Unix(int64(step), 0))
 			h := s.holders[w]
 			if len(h.leases) == 0 {
 				continue

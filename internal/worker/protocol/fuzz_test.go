@@ -82,7 +82,7 @@ func FuzzMessages(f *testing.F) {
 					t.Fatalf("%+v", m)
 				}
 			case LeaseRequest:
-				if m.Want < 0 || m.Want > maxLeases || len(m.Held) > maxLeases || m.Wait < 0 {
+				if m.Want < 0 || m.Want > MaxLeases || len(m.Held) > MaxLeases || m.Wait < 0 {
 					t.Fatalf("%+v", m)
 				}
 			}

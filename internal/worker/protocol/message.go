@@ -47,8 +47,8 @@ const (
 	MaxAnswer  = 32 << 20
 	MaxPayload = 8 << 20 // of a block
 	MaxNote    = 1 << 20
-	MaxValue   = 32 << 20 // of a worker
-	maxLeases  = MaxSlots + 1
+	MaxValue   = 32 << 20     // of a worker
+	MaxLeases  = MaxSlots + 1 // that a worker holds
 )
 
 // Bounds of a worker's configuration.
@@ -168,12 +168,12 @@ func (m *LeaseRequest) Check() error {
 	switch {
 	case m.Worker < 0:
 		return errors.New("worker is missing or negative")
-	case m.Want < 0 || m.Want > maxLeases:
-		return fmt.Errorf("want is not within 0 to %d", maxLeases)
+	case m.Want < 0 || m.Want > MaxLeases:
+		return fmt.Errorf("want is not within 0 to %d", MaxLeases)
 	case m.Held == nil:
 		return errors.New("held is missing, expected a list")
-	case len(m.Held) > maxLeases:
-		return fmt.Errorf("held has more than %d items", maxLeases)
+	case len(m.Held) > MaxLeases:
+		return fmt.Errorf("held has more than %d items", MaxLeases)
 	case m.Wait < 0:
 		return errors.New("wait_ms is negative")
 	}
@@ -196,8 +196,8 @@ type Grant struct {
 }
 
 func (m *LeaseAnswer) Check() error {
-	if len(m.Leases) > maxLeases {
-		return fmt.Errorf("leases has more than %d items", maxLeases)
+	if len(m.Leases) > MaxLeases {
+		return fmt.Errorf("leases has more than %d items", MaxLeases)
 	}
 	for _, l := range m.Leases {
 		if l.Lease == 0 || l.Block < 0 {
@@ -231,8 +231,8 @@ type Heartbeat struct {
 
 func (m *Heartbeat) Check() error {
 	switch {
-	case len(m.Dropped) > maxLeases:
-		return fmt.Errorf("dropped has more than %d items", maxLeases)
+	case len(m.Dropped) > MaxLeases:
+		return fmt.Errorf("dropped has more than %d items", MaxLeases)
 	case m.Worker < 0:
 		return errors.New("worker is missing or negative")
 	case m.Wait < 0:
@@ -250,8 +250,8 @@ type HeartbeatAnswer struct {
 }
 
 func (m *HeartbeatAnswer) Check() error {
-	if len(m.Superseded) > maxLeases {
-		return fmt.Errorf("superseded has more than %d items", maxLeases)
+	if len(m.Superseded) > MaxLeases {
+		return fmt.Errorf("superseded has more than %d items", MaxLeases)
 	}
 	return checkEnd(m.End)
 }
