@@ -5,40 +5,24 @@ import "math"
 // Sum sets dst to the sums of the valid neighbours, added in float64. A pixel without any is
 // invalid.
 func Sum[T Float](dst, src *Plane[T], f Footprint, s *Scratch) {
-	sums(dst, src, f, s, func(to []T, sum []float64, _ []int32) {
-		sum = sum[:len(to)]
-		for i := range to {
-			to[i] = T(sum[i] + 0) // not -0
-		}
-	})
+	sums(dst, src, f, s, func(to []T, sum []float64, _ []int32) { means(to, sum, nil, 1) })
 }
 
 // Mean sets dst to the means of the valid neighbours, added in float64. A pixel without any is
 // invalid.
 func Mean[T Float](dst, src *Plane[T], f Footprint, s *Scratch) {
 	size := float64(f.Size())
-	sums(dst, src, f, s, func(to []T, sum []float64, count []int32) {
-		sum = sum[:len(to)]
-		if count == nil {
-			for i := range to {
-				to[i] = T(sum[i]/size + 0)
-			}
-			return
-		}
-		count = count[:len(to)]
-		for i := range to {
-			to[i] = T(sum[i]/float64(max(count[i], 1)) + 0)
-		}
-	})
+	sums(dst, src, f, s, func(to []T, sum []float64, count []int32) { means(to, sum, count, size) })
 }
 
 // Count sets dst to the numbers of valid neighbours. All pixels are valid.
 func Count[T Float](dst, src *Plane[T], f Footprint, s *Scratch) {
+	size := T(f.Size())
 	slide(dst, src, f, s, func(b *strip[T]) {
 		if b.counts == nil {
 			b.rows(func(_, _ int, _ []int32, to []T, _ []byte) {
 				for i := range to {
-					to[i] = T(f.Size())
+					to[i] = size
 				}
 			})
 			return
@@ -141,16 +125,11 @@ func (b *strip[T]) rows(compute func(first, last int, count []int32, to []T, val
 		if b.counts != nil {
 			for i := next; i <= last; i++ {
 				from := b.src.Valid[b.at(i):][:b.columns+2*b.sides]
-				input := b.counts.input()
-				for j, v := range from {
-					input[j] = int32(v)
-				}
+				loadCounts(b.counts.input()[:len(from)], from)
 				count, _ = b.counts.push(b.src.Row + i)
 			}
 			valid = b.mask.row(r, b.first, b.columns)
-			for i, n := range count[:len(valid)] {
-				valid[i] = byte(min(n, 1))
-			}
+			findValid(valid, count)
 		}
 		compute(next, last, count, to, valid)
 		next = last + 1
@@ -170,23 +149,4 @@ func pushRows[T, A Float](b *strip[T], w *window[[]A], first, last int, invalid 
 		result, _ = w.push(b.src.Row + i)
 	}
 	return result
-}
-
-// load copies pixels from index at on, with another value for invalid ones.
-func load[T, A Float](dst []A, src *Plane[T], at int, allValid bool, invalid A) {
-	from := src.Values[at:][:len(dst)]
-	if allValid {
-		for i := range dst {
-			dst[i] = A(from[i])
-		}
-		return
-	}
-	valid := src.Valid[at:][:len(dst)]
-	for i := range dst {
-		v := A(from[i])
-		if valid[i] == 0 {
-			v = invalid
-		}
-		dst[i] = v
-	}
 }

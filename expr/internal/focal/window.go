@@ -157,27 +157,6 @@ func modulo(a, n int) int {
 	return m
 }
 
-func add[A float64 | int32](dst, a, b []A, _, _ int) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = a[i] + b[i]
-	}
-}
-
-func smaller[A Float](dst, a, b []A, _, _ int) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = min(a[i], b[i])
-	}
-}
-
-func larger[A Float](dst, a, b []A, _, _ int) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = max(a[i], b[i])
-	}
-}
-
 // vectors returns the algebra of rows of one value per pixel.
 func vectors[A float64 | float32 | int32](s *Scratch, combine func(dst, a, b []A, na, nb int),
 	overlap bool) algebra[[]A] {
