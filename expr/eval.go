@@ -55,6 +55,7 @@ type Evaluator struct {
 	cells   [][]int32
 	left    []int32
 	runs    []int32 // scratch of modes
+	pixels  pixelRows
 
 	src    []Operand // of the current chunk
 	dst    [][]byte

@@ -354,6 +354,97 @@ func TestNetworkMedianEqualsSorting(t *testing.T) {
 	}
 }
 
+func TestPixelsSortAsNumbers(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 9))
+	for _, items := range []int{1, 2, 3, 12, 13, 64, maxNetwork} {
+		for _, d := range []ndarray.DType{ndarray.Uint16, ndarray.Int16} {
+			for _, n := range []int{1, 31, 190, chunk} {
+				pixelStatistics(t, r, d, items, n)
+			}
+		}
+	}
+}
+
+// pixelStatistics compares statistics of pixels with those of the same numbers as float32.
+func pixelStatistics(t *testing.T, r *rand.Rand, d ndarray.DType, items, n int) {
+	ev := &Evaluator{masks: make([][]byte, items), r32: make([][]float32, items+2), src: make([]Operand, items)}
+	in := &instr{dst: items, items: items}
+	widest := 1 + r.IntN(1<<16)
+	for j := range items {
+		data := aligned(make([]byte, 2*n+8))[:2*n]
+		ev.r32[j] = make([]float32, n)
+		ev.src[j].Data = data
+		for i, v := range ndarray.Cast[uint16](data) {
+			if v = uint16(r.IntN(widest)); r.IntN(9) == 0 {
+				v = []uint16{0, 1, 0x7fff, 0x8000, 0xffff}[r.IntN(5)]
+			}
+			ndarray.Cast[uint16](data)[i] = v
+			if ev.r32[j][i] = float32(v); d == ndarray.Int16 {
+				ev.r32[j][i] = float32(int16(v))
+			}
+		}
+		if items < 4 || r.IntN(2) == 0 {
+			ev.masks[j] = make([]byte, n)
+			for i := range n {
+				ev.masks[j][i] = byte(r.IntN(2))
+			}
+		}
+		in.args = append(in.args, j)
+	}
+	for j := range items {
+		in.args = append(in.args, j)
+	}
+	ev.r32[items], ev.r32[items+1] = make([]float32, n), make([]float32, n)
+	for range 2 {
+		for _, s := range []*statistic{medianOf(items), quantileOf(items, 0), quantileOf(items, 0.9),
+			quantileOf(items, r.Float64())} {
+			in.dst = items
+			rawRankKernel(d, items, s)(ev, in, n)
+			in.dst = items + 1
+			rankKernel(reg32, items, s)(ev, in, n)
+			if !bytes.Equal(ndarray.BytesOf(ev.r32[items]), ndarray.BytesOf(ev.r32[items+1])) {
+				t.Errorf("statistics of %d items of %v, %d pixels, differ: ranks %v", items, d, n, s.ranks[items])
+			}
+		}
+		clear(ev.masks) // then all are valid
+	}
+}
+
+// TestPixelsThatAreSortedAreNotConverted counts the instructions that load bands.
+func TestPixelsThatAreSortedAreNotConverted(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		d     ndarray.DType
+		loads int
+	}{
+		{"median(t)", ndarray.Uint16, 0},
+		{"percentile(t, 90)", ndarray.Int16, 0},
+		{"median(t) - t[2]", ndarray.Uint16, 1},
+		{"median(t) - mean(t)", ndarray.Uint16, 12},
+		{"mode(t)", ndarray.Uint16, 12},
+		{"median(t)", ndarray.Uint8, 12},
+		{"median(t + 1)", ndarray.Uint16, 12},
+	} {
+		e, err := Parse(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := Compile(e, map[string]Input{"t": dates(12, c.d, true)}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		loads := 0
+		for _, in := range p.code {
+			if in.op == opLoad {
+				loads++
+			}
+		}
+		if loads != c.loads {
+			t.Errorf("%s of %v: %d loads, expected %d", c.text, c.d, loads, c.loads)
+		}
+	}
+}
+
 func TestIntegerPowers(t *testing.T) {
 	for k := range 40 {
 		for _, a := range []float64{2, -3, 1.5, 7} {

@@ -41,6 +41,8 @@ type builder struct {
 	free     [4][]int
 	refOf    []int       // index of a band among the program's refs
 	direct   map[int]int // band among those of all outputs of nodes that are computed in its memory
+	raw      []bool      // nodes that read pixels of bands as they are
+	unused   []bool      // loads of bands that only such nodes read
 	planeOf  []int       // plane of the result of a focal call
 }
 
@@ -114,13 +116,14 @@ func (b *builder) lower(p *Program) {
 	p.regs[regMask] = 1
 	b.register[0] = 0 // never bound: always valid
 	b.findDirect()
+	b.findRaw()
 	for at, id := range b.order {
 		if id < 0 {
 			b.emitStore(&b.roots[-1-id])
 			b.release(at, b.roots[-1-id].value)
 			continue
 		}
-		if b.nodes[id].op != opConst { // operand places a constant where an instruction needs it as a vector
+		if b.nodes[id].op != opConst && !b.unused[id] { // operand places a constant where an instruction needs it as a vector
 			b.emit(at, id)
 		}
 	}
@@ -143,6 +146,52 @@ func (b *builder) findDirect() {
 			r.direct = true
 		}
 	}
+}
+
+// findRaw selects the statistics that sort pixels of bands as they are, and the bands that nothing
+// else reads.
+func (b *builder) findRaw() {
+	b.raw, b.unused = make([]bool, len(b.nodes)), make([]bool, len(b.nodes))
+	uses, raw := make([]int, len(b.nodes)), make([]int, len(b.nodes))
+	for _, id := range b.order {
+		if id < 0 {
+			uses[b.roots[-1-id].value]++
+			continue
+		}
+		for _, a := range b.nodes[id].args {
+			uses[a]++
+		}
+		if b.raw[id] = b.sortsPixels(&b.nodes[id]); b.raw[id] {
+			for _, a := range b.nodes[id].args[:len(b.nodes[id].args)/2] {
+				raw[a]++
+			}
+		}
+	}
+	for id := range b.nodes {
+		b.unused[id] = raw[id] > 0 && raw[id] == uses[id]
+	}
+}
+
+// sortsPixels reports whether a node is a median or a quantile of integer bands of 16 bits.
+func (b *builder) sortsPixels(n *node) bool {
+	items := len(n.args) / 2
+	if n.op != opRedMedian && n.op != opRedQuantile || n.reg != reg32 || items > maxNetwork {
+		return false
+	}
+	var first *Band
+	for _, a := range n.args[:items] {
+		if b.nodes[a].op != opLoad {
+			return false
+		}
+		band := &b.p.bandOf[b.refOf[b.nodes[a].ref]]
+		if first == nil {
+			first = band
+		}
+		if !band.raw() || band.Type != first.Type || band.Type != ndarray.Uint16 && band.Type != ndarray.Int16 {
+			return false
+		}
+	}
+	return true
 }
 
 // isAlias reports whether a node's value is the memory of a band or of a focal function's result.
@@ -217,8 +266,12 @@ func (b *builder) emit(at, id int) {
 	} else {
 		in.select1(n.reg, src)
 	}
-	for _, a := range args {
-		in.args = append(in.args, b.operand(a))
+	for i, a := range args {
+		if b.raw[id] && i < len(args)/2 {
+			in.args = append(in.args, b.refOf[b.nodes[a].ref])
+		} else {
+			in.args = append(in.args, b.operand(a))
+		}
 	}
 	switch {
 	case b.isAlias(id):
@@ -261,9 +314,11 @@ func (b *builder) emit(at, id int) {
 		if n.op == opRedCount {
 			in.items = 0
 		}
-		switch n.op {
-		case opRedTrend, opRedIntercept, opRedR2:
+		switch {
+		case n.op == opRedTrend || n.op == opRedIntercept || n.op == opRedR2:
 			in.run = lineKernel(n.reg, in.items, b.line(n.ref))
+		case b.raw[id]:
+			in.run = rawRankKernel(b.p.bandOf[in.args[0]].Type, in.items, statisticOf(n.op, in.items, n.k))
 		default:
 			in.run = reduceKernel(n.op, n.reg, in.items, n.k)
 		}

@@ -11,7 +11,7 @@ func modeKernel(r regKind, items int) runner {
 		return modeByColumn[float32]
 	}
 	all := network(items, 0, items-1)
-	return inParts(items, func(ev *Evaluator, in *instr, off, n int) { modeByRow(ev, in, off, n, all) })
+	return inParts(4*items, func(ev *Evaluator, in *instr, off, n int) { modeByRow(ev, in, off, n, all) })
 }
 
 // modeByRow counts equal neighbours in the sorted rows.

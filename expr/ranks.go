@@ -100,6 +100,14 @@ type statistic struct {
 	median bool // value is middle
 }
 
+// statisticOf returns the median or a quantile.
+func statisticOf(o op, items int, fraction float64) *statistic {
+	if o == opRedMedian {
+		return medianOf(items)
+	}
+	return quantileOf(items, fraction)
+}
+
 func medianOf(items int) *statistic {
 	s := newStatistic(items, medianRank, middle)
 	s.median = true
@@ -129,13 +137,13 @@ func rankKernel(r regKind, items int, s *statistic) runner {
 	low, high := s.ranks[items].low, s.ranks[items].high
 	whole := network(items, low, high)
 	some := network(items, 0, high)
-	return inParts(items, func(ev *Evaluator, in *instr, off, n int) { s.byRow(ev, in, off, n, whole, some) })
+	return inParts(4*items, func(ev *Evaluator, in *instr, off, n int) { s.byRow(ev, in, off, n, whole, some) })
 }
 
-// inParts returns an instruction that calls f for parts of a chunk whose rows fit into the L1
-// cache.
-func inParts(items int, f func(ev *Evaluator, in *instr, off, n int)) runner {
-	width := min(chunk, max(64, 6144/items&^31))
+// inParts returns an instruction that calls f for parts of a chunk that fit into the L1 cache, at
+// size bytes a pixel.
+func inParts(size int, f func(ev *Evaluator, in *instr, off, n int)) runner {
+	width := min(chunk, max(64, 24576/size&^31))
 	return func(ev *Evaluator, in *instr, n int) {
 		for off := 0; off < n; off += width {
 			f(ev, in, off, min(width, n-off))
@@ -274,6 +282,17 @@ func (s *statistic) between(ev *Evaluator, d []float32, low, high []int32, fract
 	widenTo64(a, d)
 	keys32(bits, high)
 	widenTo64(b, d)
+	s.interpolate(d, a, b, fraction)
+	if s.median || !special(d, float32(math.NaN())) {
+		return
+	}
+	for i := range d { // the difference of two infinities is not a number
+		d[i] = float32(s.value(float32OfKey(low[i]), float32OfKey(high[i]), fraction))
+	}
+}
+
+// interpolate sets d to the values at a fraction of the way from a to b, which it overwrites.
+func (s *statistic) interpolate(d []float32, a, b []float64, fraction float64) {
 	k := kernels64
 	switch {
 	case s.median:
@@ -290,12 +309,6 @@ func (s *statistic) between(ev *Evaluator, d []float32, low, high []int32, fract
 	}
 	k.vk[opAdd](a, a, 0) // not -0
 	narrowTo32(d, a)
-	if s.median || !special(d, float32(math.NaN())) {
-		return
-	}
-	for i := range d { // the difference of two infinities is not a number
-		d[i] = float32(s.value(float32OfKey(low[i]), float32OfKey(high[i]), fraction))
-	}
 }
 
 func (s *statistic) byColumn32(ev *Evaluator, in *instr, n int) { byColumn[float32](s, ev, in, n) }

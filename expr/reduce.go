@@ -10,10 +10,8 @@ func reduceKernel(o op, r regKind, items int, fraction float64) runner {
 	switch {
 	case o == opRedCount:
 		return byClass(r, countValid[float32], countValid[float64])
-	case o == opRedMedian:
-		return rankKernel(r, items, medianOf(items))
-	case o == opRedQuantile:
-		return rankKernel(r, items, quantileOf(items, fraction))
+	case o == opRedMedian || o == opRedQuantile:
+		return rankKernel(r, items, statisticOf(o, items, fraction))
 	case o == opRedMode:
 		return modeKernel(r, items)
 	case o == opRedArgMin || o == opRedArgMax:

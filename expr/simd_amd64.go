@@ -34,6 +34,7 @@ func specialAVX32(a *float32, n int, k float32) bool
 func containsAVX16(a *uint16, n int, v uint16) bool
 func keysAVX32(d, a *int32, n int)
 func orderAVX32(d, a *int32, n int)
+func orderAVX16(d, a *uint16, n int)
 
 func lessKAVX(d *byte, a *float32, n int, k float32)
 func lessEqualKAVX(d *byte, a *float32, n int, k float32)
@@ -49,6 +50,7 @@ func differ16AVX(d *byte, a *uint16, n int, k uint16)
 func whereAVX32(d *uint32, c *byte, a, b *uint32, n int)
 func patchAVX32(d *uint32, c *byte, n int, v uint32)
 func maskKeysAVX(d, counts *int32, c *byte, n int, v int32)
+func maskPixelsAVX(d, counts *uint16, c *byte, n int)
 func roundAVX(d *int32, a *float32, n int, lo, hi float32) (beyond bool)
 func narrow8AVX(d *uint8, a *int32, n int)
 func narrow16AVX(d *uint16, a *int32, n int)
@@ -169,6 +171,7 @@ func to64Fast(d []float64, s []float32) int { return whole(step64, to64AVX, d, s
 func to32Fast(d []float32, s []float64) int { return whole(step64, to32AVX, d, s) }
 func keys32Fast(d, s []int32) int           { return whole(step32, keysAVX32, d, s) }
 func order32Fast(a, b []int32) int          { return whole(step32, orderAVX32, a, b) }
+func order16Fast(a, b []uint16) int         { return whole(step32, orderAVX16, a, b) }
 
 // special32Fast also reports whether any of these elements is infinite, NaN or k.
 func special32Fast(s []float32, k float32) (int, bool) {
@@ -224,6 +227,16 @@ func maskKeysFast(d, counts []int32, c []byte) int {
 	}
 	_, _ = counts[n-1], c[n-1]
 	maskKeysAVX(&d[0], &counts[0], &c[0], n, invalidKey)
+	return n
+}
+
+func maskPixelsFast(d, counts []uint16, c []byte) int {
+	n := len(d) &^ (step32 - 1)
+	if !hasAVX2 || n == 0 {
+		return 0
+	}
+	_, _ = counts[n-1], c[n-1]
+	maskPixelsAVX(&d[0], &counts[0], &c[0], n)
 	return n
 }
 

@@ -379,3 +379,27 @@ loop:
 	JNZ loop
 	VZEROUPPER
 	RET
+
+// func orderAVX16(d, a *uint16, n int): d, a = min(d, a), max(d, a)
+TEXT ·orderAVX16(SB), NOSPLIT, $0-24
+	ARGS2
+	SHRQ $5, CX
+loop:
+	VMOVDQU (DI), Y0
+	VMOVDQU 32(DI), Y1
+	VMOVDQU (SI), Y2
+	VMOVDQU 32(SI), Y3
+	VPMINUW Y2, Y0, Y4
+	VPMINUW Y3, Y1, Y5
+	VPMAXUW Y2, Y0, Y2
+	VPMAXUW Y3, Y1, Y3
+	VMOVDQU Y4, (DI)
+	VMOVDQU Y5, 32(DI)
+	VMOVDQU Y2, (SI)
+	VMOVDQU Y3, 32(SI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	DECQ CX
+	JNZ loop
+	VZEROUPPER
+	RET

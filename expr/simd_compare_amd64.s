@@ -316,3 +316,26 @@ loop:
 	JNZ loop
 	VZEROUPPER
 	RET
+
+// func maskPixelsAVX(d, counts *uint16, c *byte, n int): where c is 0, d = 0xffff and counts--
+TEXT ·maskPixelsAVX(SB), NOSPLIT, $0-32
+	MOVQ d+0(FP), DI
+	MOVQ counts+8(FP), DX
+	MOVQ c+16(FP), BX
+	MOVQ n+24(FP), CX
+	VPXOR Y15, Y15, Y15
+	SHRQ $4, CX
+loop:
+	VPMOVZXBW (BX), Y0
+	VPCMPEQW Y15, Y0, Y0
+	VPOR (DI), Y0, Y1
+	VPADDW (DX), Y0, Y2
+	VMOVDQU Y1, (DI)
+	VMOVDQU Y2, (DX)
+	ADDQ $16, BX
+	ADDQ $32, DI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ loop
+	VZEROUPPER
+	RET

@@ -1,0 +1,165 @@
+package expr
+
+import (
+	"encoding/binary"
+
+	"leat/ndarray"
+)
+
+// Medians and quantiles of integers of 16 bits sort the pixels as they are: twice as many fit into a
+// vector as of float32, and none has to be converted. Pixels of int16 are sorted as keys, with the
+// sign bit inverted. An invalid pixel has the largest key, so it ends last.
+
+const invalidPixel = 0xffff
+
+// pixelRows is memory for sorting.
+type pixelRows struct {
+	keys            []uint16
+	rows            [][]uint16
+	left, low, high []uint16
+}
+
+// rawStatistic is a statistic of bands of one type.
+type rawStatistic struct {
+	*statistic
+	signed      bool
+	whole, some []comparator
+}
+
+// rawRankKernel returns the instruction for a statistic of uint16 or int16. The first arguments of
+// the instruction are bands.
+func rawRankKernel(t ndarray.DType, items int, s *statistic) runner {
+	low, high := s.ranks[items].low, s.ranks[items].high
+	r := &rawStatistic{s, t == ndarray.Int16, network(items, low, high), network(items, 0, high)}
+	return inParts(2*items, r.byRow)
+}
+
+// sort sorts the pixels as [Evaluator.sortRows] does.
+func (s *rawStatistic) sort(ev *Evaluator, in *instr, off, n int) (rows [][]uint16, counts []uint16, mixed bool) {
+	m := &ev.pixels
+	if len(m.keys) < in.items*chunk {
+		m.keys, m.rows = make([]uint16, in.items*chunk), make([][]uint16, in.items)
+	}
+	if m.left == nil {
+		m.left, m.low, m.high = make([]uint16, chunk), make([]uint16, chunk), make([]uint16, chunk)
+	}
+	rows, counts = m.rows[:in.items], m.left[:n]
+	sort := s.whole
+	for j := range rows {
+		rows[j] = m.keys[j*n : (j+1)*n]
+		pixels := ev.src[in.args[j]].Data[2*off : 2*(off+n)]
+		if s.signed {
+			invertSigns(ndarray.BytesOf(rows[j]), pixels)
+		} else {
+			copy(ndarray.BytesOf(rows[j]), pixels)
+		}
+		valid := ev.masks[in.args[in.items+j]]
+		if valid == nil {
+			continue
+		}
+		if !mixed {
+			mixed, sort = true, s.some
+			for i := range counts {
+				counts[i] = uint16(in.items)
+			}
+		}
+		maskPixels(rows[j], counts, valid[off:off+n])
+	}
+	for _, c := range sort {
+		orderPixels(rows[c.lo], rows[c.hi])
+	}
+	return rows, counts, mixed
+}
+
+// byRow computes the statistic of n pixels from off on, as [statistic.byRow] does.
+func (s *rawStatistic) byRow(ev *Evaluator, in *instr, off, n int) {
+	rows, counts, mixed := s.sort(ev, in, off, n)
+	d := ev.r32[in.dst][off : off+n]
+	k := s.ranks[in.items]
+	switch {
+	case mixed && s.median:
+		low, high := ev.pixels.low[:n], ev.pixels.high[:n]
+		for i, c := range counts {
+			c = max(c, 1)
+			low[i], high[i] = rows[(c-1)/2][i], rows[c/2][i]
+		}
+		s.between(ev, d, low, high, 0.5)
+	case mixed:
+		for i, c := range counts {
+			k := &s.ranks[max(c, 1)]
+			d[i] = float32(s.value(s.number(rows[k.low][i]), s.number(rows[k.high][i]), k.fraction))
+		}
+	case k.low == k.high:
+		s.between(ev, d, rows[k.low], rows[k.low], 0)
+	default:
+		s.between(ev, d, rows[k.low], rows[k.high], k.fraction)
+	}
+	if !mixed {
+		return
+	}
+	for i, c := range counts {
+		if c == 0 {
+			d[i] = 0
+		}
+	}
+}
+
+// between sets d to the values at a fraction of the way from low to high, as [statistic.between]
+// does.
+func (s *rawStatistic) between(ev *Evaluator, d []float32, low, high []uint16, fraction float64) {
+	s.numbers(d, low)
+	if fraction == 0 {
+		return
+	}
+	a, b := ev.floats(0)[:len(d)], ev.floats(1)[:len(d)]
+	widenTo64(a, d)
+	s.numbers(d, high)
+	widenTo64(b, d)
+	s.interpolate(d, a, b, fraction)
+}
+
+// numbers sets d to the pixels that have the given keys.
+func (s *rawStatistic) numbers(d []float32, keys []uint16) {
+	convert(d, keys)
+	if s.signed {
+		kernels32.vk[opSub](d, d, 1<<15)
+	}
+}
+
+func (s *rawStatistic) number(key uint16) float64 {
+	if s.signed {
+		return float64(key) - 1<<15
+	}
+	return float64(key)
+}
+
+// invertSigns inverts the highest bits of integers of 16 bits, four at a time.
+func invertSigns(d, s []byte) {
+	i := 0
+	for ; i+8 <= len(d); i += 8 {
+		binary.NativeEndian.PutUint64(d[i:], binary.NativeEndian.Uint64(s[i:])^0x8000800080008000)
+	}
+	for ; i < len(d); i += 2 {
+		binary.NativeEndian.PutUint16(d[i:], binary.NativeEndian.Uint16(s[i:])^0x8000)
+	}
+}
+
+// orderPixels moves the smaller of each pair to a and the larger to b.
+func orderPixels(a, b []uint16) {
+	b = b[:len(a)]
+	for i := order16Fast(a, b); i < len(a); i++ {
+		x, y := a[i], b[i]
+		a[i], b[i] = min(x, y), max(x, y)
+	}
+}
+
+// maskPixels makes the pixels invalid where valid is 0, and subtracts these from counts.
+func maskPixels(row, counts []uint16, valid []byte) {
+	counts, valid = counts[:len(row)], valid[:len(row)]
+	for i := maskPixelsFast(row, counts, valid); i < len(row); i++ {
+		if valid[i] == 0 {
+			row[i] = invalidPixel
+			counts[i]--
+		}
+	}
+}
