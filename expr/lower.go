@@ -123,7 +123,8 @@ func (b *builder) lower(p *Program) {
 			b.release(at, b.roots[-1-id].value)
 			continue
 		}
-		if b.nodes[id].op != opConst && !b.unused[id] { // operand places a constant where an instruction needs it as a vector
+		// operand places a constant where an instruction needs it as a vector.
+		if b.nodes[id].op != opConst && !b.unused[id] {
 			b.emit(at, id)
 		}
 	}

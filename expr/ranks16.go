@@ -6,9 +6,9 @@ import (
 	"leat/ndarray"
 )
 
-// Medians and quantiles of integers of 16 bits sort the pixels as they are: twice as many fit into a
-// vector as of float32, and none has to be converted. Pixels of int16 are sorted as keys, with the
-// sign bit inverted. An invalid pixel has the largest key, so it ends last.
+// Medians and quantiles of integers of 16 bits sort the pixels themselves: a vector holds twice as
+// many of them as of float32, and none are converted. The keys of int16 are pixels with the sign
+// bit inverted. An invalid pixel has the largest key, so it ends last.
 
 const invalidPixel = 0xffff
 
