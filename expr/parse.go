@@ -381,7 +381,7 @@ func (p *parser) primary() (*ast, error) {
 			return nil, err
 		}
 		if len(args) == 0 {
-			return nil, p.fail(t.pos, "empty []: name at least one band")
+			return nil, p.fail(t.pos, "empty []: expected at least one item")
 		}
 		return &ast{kind: astBands, pos: t.pos, args: args}, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -21,6 +22,7 @@ type inputFlags struct {
 	timeTexts                           []string // [NAME=]TIMES
 	noMask, unscale                     bool
 	group                               string          // of STAC items
+	alternates                          []string        // names, of STAC assets
 	jobLists                            map[string]bool // inputs that are lists even of one file
 
 	// What Finalize reads.
@@ -30,7 +32,8 @@ type inputFlags struct {
 	times  []namedValue[inputTimes]
 	by     stac.Grouping
 
-	documents map[string]*stac.Document // that were read, by path or URL
+	documents       map[string]*stac.Document // that were read, by path or URL
+	knownAlternates []string                  // of the assets that were read
 }
 
 // AddFlags adds the options.
@@ -40,6 +43,8 @@ func (f *inputFlags) AddFlags(fl *pflag.FlagSet) {
 	group(fl, "input", "Inputs")
 	fl.StringVar(&f.group, "group", "",
 		"`BY`: STAC items that make up one item of a list: each by itself (item, default), those of one day in UTC (day), or of one day by the sun (solar-day); the first valid pixel counts")
+	fl.StringSliceVar(&f.alternates, "alternate", nil,
+		"`NAME,...`: alternates of STAC assets to read, such as s3: the first of these that an asset has; main is its own href")
 	addList(fl, &f.bandLists, "bands", "", "`NAME=N,N...`: the bands of an input to use, in this order")
 	addList(fl, &f.inputNodata, "input-nodata", "",
 		"`NAME=V,V...`: nodata of an input instead of what its files say; one value for all bands, or one for each; none for none")
@@ -76,15 +81,27 @@ func (f *inputFlags) Finalize() error {
 	case f.group == "":
 	case by < 0:
 		errs = append(errs, fmt.Errorf("--group %s: %w", f.group, unknownWord(f.group, groupings)))
-	case !slices.ContainsFunc(f.files, func(file namedFile) bool { _, _, ok := cutAsset(file.path); return ok }):
+	case !f.hasAssets():
 		errs = append(errs, fmt.Errorf("--group %s: it is for STAC items, and no input is one: write -i NAME=items.json#ASSET", f.group))
 	default:
 		f.by = stac.Grouping(by)
+	}
+	switch {
+	case slices.Contains(f.alternates, ""):
+		errs = append(errs, fmt.Errorf("--alternate %s: expected names, such as s3,main", shown(strings.Join(f.alternates, ","))))
+	case len(f.alternates) > 0 && !f.hasAssets():
+		errs = append(errs, fmt.Errorf("--alternate %s: it is for STAC items, and no input is one: write -i NAME=items.json#ASSET",
+			shown(strings.Join(f.alternates, ","))))
 	}
 	f.scales, err = parseNamed("--input-scale", f.inputScales, parseScaling)
 	errs = append(errs, err)
 	f.times, err = parseNamed("--times", f.timeTexts, parseTimes)
 	return errors.Join(append(errs, err)...)
+}
+
+// hasAssets reports whether an input is an asset of STAC items.
+func (f *inputFlags) hasAssets() bool {
+	return slices.ContainsFunc(f.files, func(file namedFile) bool { _, _, ok := cutAsset(file.path); return ok })
 }
 
 // groupings are what --group takes, in the order of stac.Grouping.
@@ -116,6 +133,11 @@ func (f *inputFlags) addTo(ctx context.Context, job *apply.Job, in *stores.Store
 	var errs []error
 	for _, file := range f.files {
 		if err := f.addInput(ctx, job, in, file); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) == 0 {
+		if err := f.checkAlternates(); err != nil {
 			errs = append(errs, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"leat/internal/stac"
@@ -76,10 +77,20 @@ func (f *inputFlags) assets(ctx context.Context, in *stores.Stores, document, as
 	if !known {
 		return inputFiles{}, fmt.Errorf("%s: %w", label, unknownName("asset", asset, keys))
 	}
+	f.addAlternates(d.Alternates(asset))
+	if len(f.alternates) > 0 && !d.HasAlternate(asset, f.alternates) {
+		return inputFiles{}, fmt.Errorf("%s: asset %q: %w", label, asset, noAlternate(f.alternates, d.Alternates(asset)))
+	}
 	for _, it := range d.Items {
-		href, ok := it.Assets[asset]
+		a, ok := it.Assets[asset]
 		if !ok {
 			return bad("item %q has no asset %q, expected that all items have it", it.ID, asset)
+		}
+		href := a.Href
+		if len(f.alternates) > 0 {
+			if href, ok = a.AlternateHref(f.alternates); !ok {
+				return bad("item %q, asset %q: %w", it.ID, asset, noAlternate(f.alternates, a.Alternates()))
+			}
 		}
 		file, err := stac.ResolveHref(document, href)
 		if err == nil {
@@ -101,4 +112,33 @@ func (f *inputFlags) assets(ctx context.Context, in *stores.Stores, document, as
 		}
 	}
 	return found, nil
+}
+
+// noAlternate is the error for an asset that has none of the alternates that are wanted.
+func noAlternate(wanted, known []string) error {
+	if len(wanted) == 1 {
+		return unknownName("alternate", wanted[0], known)
+	}
+	return fmt.Errorf("there is no alternate %s; there is %s", orList(wanted), strings.Join(known, ", "))
+}
+
+// addAlternates notes names of alternates that assets have.
+func (f *inputFlags) addAlternates(names []string) {
+	for _, name := range names {
+		if !slices.Contains(f.knownAlternates, name) {
+			f.knownAlternates = append(f.knownAlternates, name)
+		}
+	}
+}
+
+// checkAlternates returns an error for a name of --alternate that no asset of the inputs has: it
+// would have no effect.
+func (f *inputFlags) checkAlternates() error {
+	for _, name := range f.alternates {
+		if !slices.Contains(f.knownAlternates, name) && name != stac.Main {
+			slices.Sort(f.knownAlternates)
+			return fmt.Errorf("--alternate %s: in the STAC items, %w", shown(name), unknownName("alternate", name, f.knownAlternates))
+		}
+	}
+	return nil
 }

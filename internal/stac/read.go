@@ -38,10 +38,50 @@ type ItemRef struct {
 	ID string
 	// Time is the item's datetime, or its start_datetime where that is null.
 	Time   time.Time
-	Assets map[string]string // href by key
+	Assets map[string]AssetRef // by key
 
 	collection string
 	longitude  float64 // of the centre of the bounding box; NaN without one
+}
+
+// AssetRef is an asset of an item that was read.
+type AssetRef struct {
+	Href string
+
+	name       string            // of Href, by the extension alternate-assets; "" without one
+	alternates map[string]string // hrefs of the alternates, by name
+}
+
+// Main is the name of an asset's own href, where AlternateHref takes names.
+const Main = "main"
+
+// AlternateHref returns the first of the hrefs that these names stand for: alternates of the
+// extension alternate-assets, or Main. ok is false if there is none.
+func (a *AssetRef) AlternateHref(names []string) (href string, ok bool) {
+	for _, name := range names {
+		if href, ok = a.alternates[name]; ok {
+			return href, true
+		}
+		if name == Main || name == a.name {
+			return a.Href, true
+		}
+	}
+	return "", false
+}
+
+// Alternates returns the names that AlternateHref takes, in order, Main first.
+func (a *AssetRef) Alternates() []string {
+	names := make([]string, 0, len(a.alternates)+1)
+	for name := range a.alternates {
+		if name != Main {
+			names = append(names, name)
+		}
+	}
+	if _, ok := a.alternates[a.name]; a.name != "" && a.name != Main && !ok {
+		names = append(names, a.name)
+	}
+	slices.Sort(names)
+	return append([]string{Main}, names...)
 }
 
 // ErrIncomplete is returned for the answer of an API that is one page of several.
@@ -71,9 +111,35 @@ type readItem struct {
 		Datetime *string `json:"datetime"`
 		Start    *string `json:"start_datetime"`
 	} `json:"properties"`
-	Assets map[string]struct {
-		Href string `json:"href"`
-	} `json:"assets"`
+	Assets map[string]readAsset `json:"assets"`
+}
+
+type readAsset struct {
+	Href string `json:"href"`
+	// Of the extension alternate-assets. Not all that have fields of these names follow it.
+	Alternate json.RawMessage `json:"alternate"`
+	Name      json.RawMessage `json:"alternate:name"`
+}
+
+// ref returns what leat uses of an asset. Alternates without an href are left out.
+func (a *readAsset) ref() AssetRef {
+	r := AssetRef{Href: a.Href}
+	_ = json.Unmarshal(a.Name, &r.name)
+	var alternates map[string]json.RawMessage
+	_ = json.Unmarshal(a.Alternate, &alternates)
+	for name, text := range alternates {
+		var one struct {
+			Href string `json:"href"`
+		}
+		if json.Unmarshal(text, &one) != nil || one.Href == "" {
+			continue
+		}
+		if r.alternates == nil {
+			r.alternates = map[string]string{}
+		}
+		r.alternates[name] = one.Href
+	}
+	return r
 }
 
 // Parse reads an Item or an ItemCollection. The error is ErrEmpty if a collection has no items, and
@@ -152,7 +218,7 @@ func parseItem(text []byte) (it ItemRef, err error) {
 	if err := json.Unmarshal(bytes.TrimPrefix(text, []byte("\ufeff")), &d); err != nil {
 		return it, fmt.Errorf("no STAC item: %w", err)
 	}
-	it = ItemRef{ID: d.ID, collection: d.Collection, Assets: map[string]string{}, longitude: math.NaN()}
+	it = ItemRef{ID: d.ID, collection: d.Collection, Assets: make(map[string]AssetRef, len(d.Assets)), longitude: math.NaN()}
 	bad := func(format string, args ...any) (ItemRef, error) {
 		return it, fmt.Errorf("%q %w", short(d.ID), fmt.Errorf(format, args...))
 	}
@@ -172,7 +238,7 @@ func parseItem(text []byte) (it ItemRef, err error) {
 		return bad("has a wrong datetime: %w", err)
 	}
 	for key, a := range d.Assets {
-		it.Assets[key] = a.Href
+		it.Assets[key] = a.ref()
 	}
 	if n := len(d.BBox); n == 4 || n == 6 {
 		west, east := d.BBox[0], d.BBox[n/2]
@@ -208,6 +274,29 @@ func (d *Document) Keys() []string {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// Alternates returns the names of the alternates that the asset has in any item, in order, Main
+// first.
+func (d *Document) Alternates(asset string) []string {
+	names := []string{Main}
+	for i := range d.Items {
+		if a, ok := d.Items[i].Assets[asset]; ok {
+			for _, name := range a.Alternates() {
+				if !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	slices.Sort(names[1:])
+	return names
+}
+
+// HasAlternate reports whether the asset has one of these names in any item.
+func (d *Document) HasAlternate(asset string, names []string) bool {
+	known := d.Alternates(asset)
+	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(known, name) })
 }
 
 // Grouping says which items of a Document become one item of a list.

@@ -101,6 +101,35 @@ func TestWrongDocuments(t *testing.T) {
 	}
 }
 
+func TestAlternateHrefs(t *testing.T) {
+	d, err := Parse([]byte(`{"type": "Feature", "id": "a", "properties": {"datetime": "2024-06-01"}, "assets": {
+		"both": {"href": "h", "alternate:name": "web", "alternate": {"s3": {"href": "s3://b/h"}, "local": {"href": "/h", "title": 1},
+			"none": {}, "wrong": 5, "empty": {"href": ""}}},
+		"main": {"href": "h", "alternate": {"main": {"href": "m"}}},
+		"plain": {"href": "h"}, "wrong": {"href": "h", "alternate": ["s3"], "alternate:name": 7}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		asset, names, want string // want "" for none
+	}{
+		{"both", "s3", "s3://b/h"}, {"both", "local s3", "/h"}, {"both", "gs s3 main", "s3://b/h"}, {"both", "main s3", "h"},
+		{"both", "web", "h"}, {"both", "gs", ""}, {"both", "none wrong empty", ""}, {"main", "main", "m"}, {"plain", "s3", ""},
+		{"plain", "s3 main", "h"}, {"plain", "", ""}, {"wrong", "s3 7", ""}, {"wrong", "main", "h"},
+	} {
+		asset := d.Items[0].Assets[c.asset]
+		if got, ok := asset.AlternateHref(strings.Fields(c.names)); got != c.want || ok != (c.want != "") {
+			t.Errorf("%s of %s: %q, %v, want %q", c.names, c.asset, got, ok, c.want)
+		}
+	}
+	for key, want := range map[string]string{"both": "main local s3 web", "main": "main", "plain": "main", "wrong": "main"} {
+		asset := d.Items[0].Assets[key]
+		if got := strings.Join(asset.Alternates(), " "); got != want {
+			t.Errorf("%s: %s, want %s", key, got, want)
+		}
+	}
+}
+
 func TestHrefsAreRelativeToTheDocument(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ document, href, want string }{
@@ -154,7 +183,12 @@ func FuzzParseDocument(f *testing.F) {
 			}
 		}
 		for _, it := range d.Items {
-			for _, href := range it.Assets {
+			for _, asset := range it.Assets {
+				names := asset.Alternates()
+				href, ok := asset.AlternateHref(names[len(names)-1:])
+				if !ok {
+					t.Errorf("no href for %q", names)
+				}
 				for _, document := range []string{"i.json", "s3://b/i.json", "https://h/i.json"} {
 					if to, err := ResolveHref(document, href); err == nil && to == "" {
 						t.Errorf("%q leads nowhere", href)
