@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,9 +133,17 @@ func TestRandomExpressionsEqualNumPy(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused, wrong := 0, 0
+	calls, missing := regexp.MustCompile(`([a-z_0-9]+) *\(`), map[string]bool{}
+	for _, f := range Functions() {
+		missing[f.Name] = true
+	}
 	for i, c := range cases {
 		if results[i].Error == "refused" {
 			refused++
+		} else {
+			for _, call := range calls.FindAllStringSubmatch(c.Text, -1) {
+				delete(missing, call[1])
+			}
 		}
 		c.geodetic = results[i].Geodetic
 		if err := c.check(results[i]); err != nil {
@@ -144,6 +155,9 @@ func TestRandomExpressionsEqualNumPy(t *testing.T) {
 		}
 	}
 	t.Logf("%d cases, %d of them refused", len(cases), refused)
+	if !testing.Short() && len(missing) > 0 {
+		t.Errorf("no case has the functions %v", slices.Sorted(maps.Keys(missing)))
+	}
 	if refused > len(cases)/2 {
 		t.Errorf("%d of %d cases are refused: the test says little", refused, len(cases))
 	}

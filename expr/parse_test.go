@@ -131,7 +131,7 @@ func TestParseErrors(t *testing.T) {
 		{"(a + b", 6, "expected"},
 		{"a + b)", 5, "without an opening bracket"},
 		{"a, b", 1, "write [a, b]"},
-		{"[]", 0, "at least one band"},
+		{"[]", 0, "at least one item"},
 		{"[a,]", 3, "without"},
 		{"a ? b", 5, ": of the condition"},
 		{"a if b else c", 2, "condition ? a : b"},

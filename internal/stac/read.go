@@ -218,7 +218,8 @@ func parseItem(text []byte) (it ItemRef, err error) {
 	if err := json.Unmarshal(bytes.TrimPrefix(text, []byte("\ufeff")), &d); err != nil {
 		return it, fmt.Errorf("no STAC item: %w", err)
 	}
-	it = ItemRef{ID: d.ID, collection: d.Collection, Assets: make(map[string]AssetRef, len(d.Assets)), longitude: math.NaN()}
+	it = ItemRef{ID: d.ID, collection: d.Collection, Assets: make(map[string]AssetRef, len(d.Assets)),
+		longitude: math.NaN()}
 	bad := func(format string, args ...any) (ItemRef, error) {
 		return it, fmt.Errorf("%q %w", short(d.ID), fmt.Errorf(format, args...))
 	}
