@@ -15,6 +15,8 @@ import sys
 import unittest
 from typing import Any, Optional
 
+from .support import LEFT_OUT
+
 
 class Result(unittest.TestResult):
     """Result writes events."""
@@ -79,13 +81,28 @@ def name(test: unittest.TestCase) -> str:
     return ".".join(test.id().split(".")[-2:])
 
 
+def left_out(suite: unittest.TestSuite) -> unittest.TestSuite:
+    """Return the tests of a suite that are decorated with slow or longer, or whose class is."""
+    kept = unittest.TestSuite()
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            kept.addTest(left_out(test))
+        elif any(getattr(part, "longer", False) for part in (
+                type(test), getattr(test, getattr(test, "_testMethodName"), None))):
+            kept.addTest(test)
+    return kept
+
+
 def main() -> None:
     module, fd = sys.argv[1], int(sys.argv[2])
     os.set_inheritable(fd, False)
     faulthandler.enable()
     faulthandler.dump_traceback_later(560, exit=True)
     result = Result(fd)
-    unittest.defaultTestLoader.loadTestsFromName(module).run(result)
+    suite = unittest.defaultTestLoader.loadTestsFromName(module)
+    if LEFT_OUT:
+        suite = left_out(suite)
+    suite.run(result)
     result.emit(event="done")
 
 

@@ -16,9 +16,20 @@ SHORT = os.environ.get("LEAT_TEST_SHORT") == "1"
 """Whether only quick tests run: go test -short."""
 
 
+LEFT_OUT = os.environ.get("LEAT_TEST_LEFT_OUT") == "1" and not SHORT
+"""Whether only tests run that -short leaves out, or of which it leaves out a part: make test-rest."""
+
+
 def slow(reason: str) -> Callable[[T], T]:
     """Return a decorator for tests that -short leaves out: @slow("starts twenty processes")."""
-    return unittest.skipIf(SHORT, "-short: " + reason)
+    skip = unittest.skipIf(SHORT, "-short: " + reason)
+    return lambda test: skip(longer(test))
+
+
+def longer(test: T) -> T:
+    """Mark a test that does less if SHORT is set."""
+    setattr(test, "longer", True)
+    return test
 
 
 def needs(*modules: str) -> Callable[[T], T]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import leat
 
-from .support import SHORT, TestCase, needs, slow
+from .support import SHORT, TestCase, longer, needs, slow
 from .test_apply import SceneCase
 from .test_apply_function import pixels
 from .test_block import Leat
@@ -55,6 +55,7 @@ class Scale(SceneCase):
         np.testing.assert_array_equal(pixels(self.path("x.tif")), pixels(self.path("e.tif")))
         return leat.open(self.path("x.tif")).dtypes[0]
 
+    @longer
     def test_values_of_expressions(self) -> None:
         for type, want in TYPES.items():
             with self.subTest(type):

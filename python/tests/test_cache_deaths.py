@@ -15,7 +15,7 @@ from typing import Any, Callable
 
 import leat
 
-from .support import SHORT, TestCase, needs, slow
+from .support import SHORT, TestCase, longer, needs, slow
 from .support import leat as run_leat
 
 PACKAGE = os.path.dirname(os.path.abspath(leat.__file__)) + os.sep
@@ -96,9 +96,11 @@ class Kills(TestCase):
             self.assertTrue(c.put(999, b"last"))
             self.check(path, kills + 2)
 
+    @longer
     def test_put(self) -> None:
         self.at_each_line(lambda c, i: c.put(i, data_of(i)))
 
+    @longer
     def test_get_or_fill(self) -> None:
         self.at_each_line(lambda c, i: c.get_or_fill(i, lambda: data_of(i)))
 
