@@ -99,11 +99,20 @@ var reducers = map[ndarray.DType]func(m Method, dst []byte, src Plane, factor in
 // pick takes the pixel in row and column at of each cell, or the last one inside the raster.
 func pick[T any](dst, src []T, p Plane, f, at int) {
 	w, h := Reduced(p.Width, f), Reduced(p.Height, f)
+	inside := w // cells whose pixel is inside the raster
+	if (w-1)*f+at >= p.Width {
+		inside--
+	}
 	for y := range h {
-		row := src[min(y*f+at, p.Height-1)*p.Stride:]
+		row := src[min(y*f+at, p.Height-1)*p.Stride:][:p.Width]
 		out := dst[y*w : (y+1)*w]
-		for x := range out {
-			out[x] = row[min(x*f+at, p.Width-1)]
+		k := at
+		for x := range out[:inside] {
+			out[x] = row[k]
+			k += f
+		}
+		if inside < w {
+			out[inside] = row[p.Width-1]
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"leat/apply/internal/resolve"
 	"leat/block"
 	"leat/raster"
+	"leat/raster/overview"
 )
 
 // remoteBytes estimates the memory of an open remote file: its header and the tables read last.
@@ -94,7 +95,7 @@ func (z *sizing) bytes(w, h int) int64 {
 	if p.WorkersRead && cache > 0 {
 		cache = (cache + resolve.GDALBytes) * int64(max(1, z.processes))
 	}
-	var out, scratch float64
+	var out, scratch, tables float64
 	for _, v := range z.variables {
 		out += margin * float64(v.Bands()*(v.Type().Size()+1)) // pixels and valid ones
 	}
@@ -108,7 +109,8 @@ func (z *sizing) bytes(w, h int) int64 {
 		scratch += float64(ww) * float64(wh) * bytes
 		scratch += 4 * float64(o.TileWidth) * float64(o.TileHeight) * max(bytes, 4) // tile, predictor, encoder
 		scratch += float64(max(o.Bands, 1)) * (256 << 10)                           // histogram
-		scratch += float64(z.grid.Width/o.TileWidth+1) * float64(z.grid.Height/o.TileHeight+1) * 96 / float64(z.here)
+		scratch += overviewBytes(o, ww, wh)
+		tables += tableBytes(o, z.grid)
 	}
 	for _, pr := range append(slices.Clone(z.programs), z.variables...) {
 		scratch += float64(pr.ScratchBytes(ww, wh))
@@ -131,8 +133,38 @@ func (z *sizing) bytes(w, h int) int64 {
 	}
 	foreign := (baseBytes+float64(z.params))*float64(z.processes) + readers*warp + float64(cache) + float64(library)
 	p.ForeignBytes = bytesOf(foreign)
-	here := baseBytes + float64(z.params) + float64(z.merging) + float64(z.here)*(out+scratch)
+	here := baseBytes + float64(z.params) + float64(z.merging) + tables + float64(z.here)*(out+scratch)
 	return bytesOf(here + foreign + float64(p.AheadBytes) + float64(p.Buffers)*in + readers*tile + float64(results))
+}
+
+// tileEntry is the memory in the run of the place of a tile.
+const tileEntry = 12
+
+// tableBytes estimates the memory of the places of an output's tiles.
+func tableBytes(o *output.Output, g raster.Grid) (bytes float64) {
+	planes := float64(max(o.Bands, 1))
+	if o.Spec.PixelInterleave {
+		planes = 1
+	}
+	for _, f := range append([]int{1}, o.Factors...) {
+		across, down := overview.Reduced(g.Width, f*o.TileWidth), overview.Reduced(g.Height, f*o.TileHeight)
+		bytes += planes * float64(across) * float64(down) * tileEntry
+	}
+	return bytes
+}
+
+// overviewBytes estimates the memory of the overviews of a block: its pixels, once more in its
+// record, and an overview tile of all bands.
+func overviewBytes(o *output.Output, w, h int) float64 {
+	if len(o.Factors) == 0 {
+		return 0
+	}
+	pixel := float64(max(o.Bands, 1) * max(o.Type.Size(), 4))
+	bytes := float64(o.TileWidth) * float64(o.TileHeight) * pixel
+	for _, f := range o.Factors {
+		bytes += 2 * float64(overview.Reduced(w, f)) * float64(overview.Reduced(h, f)) * pixel
+	}
+	return bytes
 }
 
 // stored describes how a file stores its pixels, or its mask: in pieces that are decoded whole.

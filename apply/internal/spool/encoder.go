@@ -26,6 +26,9 @@ type Encoder struct {
 	collectors []*stats.Collector // by band
 	pixels     []byte             // one tile before encoding
 	mask       []byte             // of the part of the tile inside the raster, if the output has an alpha band
+	sections   []byte             // overview pixels of one block
+	level      []byte             // pixels of one overview tile, of all bands
+	read       []byte             // of a section, from the spool
 	rec        Record             // of the last encoded block
 }
 
@@ -62,7 +65,7 @@ func (e *Encoder) Encode(b block.Block, a *ndarray.Array, x Extra) (*Record, err
 	var inStats time.Duration
 	w := b.Window
 	if cap(r.Data) == 0 { // pages that are never written take no memory, and growing copies all others
-		r.Data = make([]byte, 0, l.tileBytes(b))
+		r.Data = make([]byte, 0, l.tileBytes(b)+l.overviewBytes(b.Number))
 	}
 	for plane := range l.File.Planes() {
 		for at := range l.tilesIn(w) {
@@ -191,6 +194,8 @@ func (e *Encoder) reduce(b block.Block, a *ndarray.Array) error {
 		factor int
 		plane  overview.Plane
 	}
+	e.sections = aligned(e.sections, l.overviewBytes(b.Number))
+	rest := e.sections
 	sections := make([][]byte, len(l.levels))
 	masks := make([][]byte, len(l.levels)) // by level, of the output's alpha band
 	whole := block.Window{Width: b.Window.Width, Height: b.Window.Height}
@@ -207,7 +212,7 @@ func (e *Encoder) reduce(b block.Block, a *ndarray.Array) error {
 			if !v.fused {
 				continue
 			}
-			if l.Method.Picks() {
+			if l.Method == overview.Center { // of a cell of pixels, not of cells
 				from = full
 			}
 			f := v.factor / from.factor
@@ -216,7 +221,7 @@ func (e *Encoder) reduce(b block.Block, a *ndarray.Array) error {
 			}
 			w, h := overview.Reduced(from.plane.Width, f), overview.Reduced(from.plane.Height, f)
 			if sections[i] == nil {
-				sections[i] = ndarray.New(l.File.Type, l.File.Bands, h, w).Raw()
+				sections[i], rest = rest[:l.sectionBytes(i, b.Number)], rest[l.sectionBytes(i, b.Number):]
 			}
 			n := w * h * l.File.Type.Size()
 			dst := sections[i][band*n : (band+1)*n]
@@ -237,6 +242,14 @@ func (e *Encoder) reduce(b block.Block, a *ndarray.Array) error {
 		}
 	}
 	return nil
+}
+
+// aligned returns n bytes for pixels of any type, in the memory of b if it is large enough.
+func aligned(b []byte, n int) []byte {
+	if cap(b) < n {
+		b = ndarray.New(ndarray.Complex128, (n+15)/16).Raw()
+	}
+	return b[:n]
 }
 
 // describe writes the tables of the record: tiles, sections, results other than pixels, histograms.

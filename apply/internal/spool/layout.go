@@ -139,6 +139,9 @@ func (l *Layout) sectionBytes(level, block int) int64 {
 	return l.levels[level].blocks.At(block).Window.Pixels() * int64(l.File.Bands*l.File.Type.Size())
 }
 
+// overviewBytes returns the size of a block's pixels of all overview levels made block by block.
+func (l *Layout) overviewBytes(block int) int { return int(l.sectionOffset(len(l.levels), block)) }
+
 // bandsPerTile returns how many bands a tile holds.
 func (l *Layout) bandsPerTile() int { return l.File.Bands / l.File.Planes() }
 

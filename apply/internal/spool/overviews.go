@@ -38,18 +38,20 @@ func (s *Spool) markSections(b block.Block, sections []section, offset int64) (c
 func (s *Spool) buildOverviewTile(e *Encoder, t levelTile) error {
 	f := &s.l.File
 	w := s.l.tileWindow(t.level, t.col, t.row)
-	a := ndarray.New(f.Type, f.Bands, w.Height, w.Width)
-	if err := s.readLevel(t.level, w, a); err != nil {
+	size := f.Type.Size()
+	e.level = aligned(e.level, f.Bands*w.Height*w.Width*size)
+	a := &ndarray.Array{Type: f.Type, Data: e.level, Shape: []int{f.Bands, w.Height, w.Width},
+		Strides: []int{w.Height * w.Width * size, w.Width * size, size}}
+	if err := s.readLevel(e, t.level, w, a); err != nil {
 		return err
 	}
 	return s.addOverviewTile(e, t, a)
 }
 
 // readLevel reads a window of an overview level, with all bands, from the sections in the file.
-func (s *Spool) readLevel(lev int, w block.Window, a *ndarray.Array) error {
+func (s *Spool) readLevel(e *Encoder, lev int, w block.Window, a *ndarray.Array) error {
 	blocks, size := &s.l.levels[lev].blocks, s.l.File.Type.Size()
 	firstCol, firstRow := w.Col/blocks.WindowWidth, w.Row/blocks.WindowHeight
-	var buf []byte
 	for r := firstRow; r*blocks.WindowHeight < w.Row+w.Height; r++ {
 		for c := firstCol; c*blocks.WindowWidth < w.Col+w.Width; c++ {
 			n := r*blocks.Cols() + c
@@ -59,18 +61,15 @@ func (s *Spool) readLevel(lev int, w block.Window, a *ndarray.Array) error {
 			for band := range s.l.File.Bands {
 				// Read whole rows: sections are rarely wider than a tile.
 				at := section + int64((band*have.Height+part.Row-have.Row)*have.Width*size)
-				if need := part.Height * have.Width * size; cap(buf) < need {
-					buf = make([]byte, need)
-				}
-				buf = buf[:part.Height*have.Width*size]
-				if _, err := s.file.ReadAt(buf, at); err != nil {
+				e.read = aligned(e.read, part.Height*have.Width*size)
+				if _, err := s.file.ReadAt(e.read, at); err != nil {
 					return fmt.Errorf("%s: reading overview pixels back: %w", s.file.path, err)
 				}
 				dst := a.At(band)
 				for y := range part.Height {
 					from := (y*have.Width + part.Col - have.Col) * size
 					to := dst.Offset + (part.Row-w.Row+y)*dst.Strides[0] + (part.Col-w.Col)*size
-					copy(dst.Data[to:to+part.Width*size], buf[from:])
+					copy(dst.Data[to:to+part.Width*size], e.read[from:])
 				}
 			}
 		}
@@ -123,7 +122,7 @@ func (s *Spool) buildCoarseOverviews(e *Encoder) error {
 		if before == nil {
 			size := f.Size(i - 1)
 			before = ndarray.New(f.Type, f.Bands, size.Height, size.Width)
-			if err := s.readLevel(i-1, block.Window{Width: size.Width, Height: size.Height}, before); err != nil {
+			if err := s.readLevel(e, i-1, block.Window{Width: size.Width, Height: size.Height}, before); err != nil {
 				return err
 			}
 		}
