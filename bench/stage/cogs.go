@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 	"leat/stores"
 )
 
-// Lines of the table of two COGs.
+// Lines of the table of two COGs, and how the server's latency follows them.
 const (
 	cogLocal        = "local files"
 	cogEmpty        = "through an empty stage"
@@ -29,20 +30,25 @@ const (
 	cogPieces       = "all in pieces"
 	cogWindowLocal  = "a window of less than a quarter, local"
 	cogWindowPieces = "the same in pieces"
+
+	cogRemote = "%s, %v"
 )
+
+// cogRequests is the column of requests that the server got.
+const cogRequests = "requests"
 
 // cogBase is the line with which another is compared.
 func cogBase(line string) string {
-	if line == cogWindowLocal || line == cogWindowPieces {
+	if line == cogWindowLocal || strings.HasPrefix(line, cogWindowPieces) {
 		return cogWindowLocal
 	}
 	return cogLocal
 }
 
-// cogLatency is what the server of the COGs takes for each request.
-const cogLatency = 20 * time.Millisecond
+// cogLatencies are what servers of the COGs take for each request.
+var cogLatencies = []time.Duration{20 * time.Millisecond, 100 * time.Millisecond}
 
-// cogs measures leat apply's main job on two files behind a server, and on local ones.
+// cogs measures leat apply's main job on two files behind servers, and on local ones.
 func (b *bench) cogs(runs int) error {
 	p := b.places[0]
 	return p.fresh(0, func(dir string) error {
@@ -55,36 +61,80 @@ func (b *bench) cogs(runs int) error {
 				return err
 			}
 		}
-		return b.served(serverTask{Latency: cogLatency, Dir: files}, func(s *server) error {
-			warm := filepath.Join(dir, "warm")
-			if _, err := b.ndvi(dir, task{URL: s.url, Stage: warm}); err != nil {
+		var servers []*server
+		defer func() {
+			for _, s := range servers {
+				_ = s.end()
+			}
+		}()
+		for i, latency := range cogLatencies {
+			s, err := b.startServer(serverTask{Latency: latency, Dir: files})
+			if err != nil {
 				return err
 			}
-			for range runs {
-				for _, x := range []struct {
-					line string
-					t    task
-				}{
-					{cogLocal, task{Files: files}},
-					{cogEmpty, task{URL: s.url, Stage: filepath.Join(dir, "empty")}},
-					{cogWarm, task{URL: s.url, Stage: warm}},
-					{cogPieces, task{URL: s.url}},
-					{cogWindowLocal, task{Files: files, Side: b.side}},
-					{cogWindowPieces, task{URL: s.url, Side: b.side}},
-				} {
-					took, err := b.ndvi(dir, x.t)
-					if err != nil {
-						return fmt.Errorf("%s: %w", x.line, err)
-					}
-					b.add(cogTable, x.line, oursTime, took.Seconds())
-					if err := os.RemoveAll(filepath.Join(dir, "empty")); err != nil {
-						return err
-					}
-				}
+			servers = append(servers, s)
+			if _, err := b.ndvi(dir, task{URL: s.url, Stage: warmStage(dir, i)}); err != nil {
+				return err
 			}
-			return nil
-		})
+		}
+		for range runs {
+			if err := b.cogRound(dir, files, servers); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
+}
+
+func warmStage(dir string, server int) string { return filepath.Join(dir, fmt.Sprint("warm-", server)) }
+
+// cogRound measures each line once.
+func (b *bench) cogRound(dir, files string, servers []*server) error {
+	one := func(line string, t task) error {
+		took, err := b.ndvi(dir, t)
+		if err != nil {
+			return fmt.Errorf("%s: %w", line, err)
+		}
+		b.add(cogTable, line, oursTime, took.Seconds())
+		return nil
+	}
+	if err := one(cogLocal, task{Files: files}); err != nil {
+		return err
+	}
+	if err := one(cogWindowLocal, task{Files: files, Side: b.side}); err != nil {
+		return err
+	}
+	empty := filepath.Join(dir, "empty")
+	for i, s := range servers {
+		for _, x := range []struct {
+			line string
+			t    task
+		}{
+			{cogEmpty, task{Stage: empty}},
+			{cogWarm, task{Stage: warmStage(dir, i)}},
+			{cogPieces, task{}},
+			{cogWindowPieces, task{Side: b.side}},
+		} {
+			before, err := s.counts()
+			if err != nil {
+				return err
+			}
+			line := fmt.Sprintf(cogRemote, x.line, cogLatencies[i])
+			x.t.URL = s.url
+			if err := one(line, x.t); err != nil {
+				return err
+			}
+			after, err := s.counts()
+			if err != nil {
+				return err
+			}
+			b.add(cogTable, line, cogRequests, float64(after.Reads+after.Checks-before.Reads-before.Checks))
+			if err := os.RemoveAll(empty); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // ndvi has a process compute an NDVI, and compares it with the first of the same window.
@@ -161,7 +211,7 @@ func hills(ctx context.Context, path string, side int, seed uint64) error {
 
 // printCOGs prints the table.
 func (b *bench) printCOGs(w io.Writer) {
-	rows := [][]string{{"", "time", "÷ local files"}}
+	rows := [][]string{{"", "time", "÷ local files", cogRequests}}
 	for _, l := range b.results {
 		if l.table != cogTable {
 			continue
@@ -171,8 +221,9 @@ func (b *bench) printCOGs(w io.Writer) {
 		if l.what != cogBase(l.what) {
 			ratio = took.Ratio(base)
 		}
-		rows = append(rows, []string{l.what, took.String(), ratio})
+		rows = append(rows, []string{l.what, took.String(), ratio, l.values[cogRequests].String()})
 	}
-	fmt.Fprintf(w, "leat apply, the NDVI of two COGs of %d x %[1]d uint16 behind a server that takes %v for each request, and on local files; all outputs are the same bytes:\n\n", b.side, cogLatency)
+	fmt.Fprintf(w, "leat apply, the NDVI of two COGs of %d x %[1]d uint16 behind servers that take some time for each "+
+		"request, and on local files; all outputs are the same bytes:\n\n", b.side)
 	measured.Table(w, rows)
 }

@@ -42,7 +42,12 @@ func TestTheBenchmarkRuns(t *testing.T) {
 		costObjstore, costPlainNet, costBare, costBareIn, costWireInto,
 		fmt.Sprintf(fourReads, 20), fourTime, fmt.Sprintf(oneStream, 24), eightParts, fmt.Sprintf(memoryLine, 6),
 		memoryReads,
-		hitsLine(10, 12), cogLocal, cogEmpty, cogWarm, cogPieces, cogWindowLocal, cogWindowPieces}
+		hitsLine(10, 12), cogLocal, cogWindowLocal}
+	for _, l := range cogLatencies {
+		for _, line := range []string{cogEmpty, cogWarm, cogPieces, cogWindowPieces} {
+			want = append(want, fmt.Sprintf(cogRemote, line, l))
+		}
+	}
 	for _, l := range latencies {
 		for _, n := range workers {
 			want = append(want, speedLine(l, n, p))

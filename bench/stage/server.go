@@ -101,6 +101,7 @@ type handler struct {
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.t.Dir != "" {
+		h.reads.Add(1)
 		time.Sleep(h.t.Latency)
 		http.ServeFile(w, r, filepath.Join(h.t.Dir, path.Base(r.URL.Path)))
 		return
