@@ -11,11 +11,11 @@ import (
 	"net"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/childproc"
 	"leat/internal/fault"
 )
 
@@ -38,23 +38,11 @@ const (
 // one of os/exec's ExtraFiles, which opens it with net.FileConn. The caller closes file once the
 // child has started, else the end of the child goes unnoticed.
 func SocketPair() (conn *net.UnixConn, file *os.File, err error) {
-	syscall.ForkLock.RLock() // not every system has SOCK_CLOEXEC
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	if err == nil {
-		unix.CloseOnExec(fds[0])
-		unix.CloseOnExec(fds[1])
-	}
-	syscall.ForkLock.RUnlock()
+	conn, file, err = childproc.SocketPair("arrays")
 	if err != nil {
 		return nil, nil, fmt.Errorf("socket pair: %w", err)
 	}
-	own, file := os.NewFile(uintptr(fds[0]), "arrays"), os.NewFile(uintptr(fds[1]), "arrays")
-	defer own.Close()
-	c, err := net.FileConn(own)
-	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("socket pair: %w", err), file.Close())
-	}
-	return c.(*net.UnixConn), file, nil
+	return conn, file, nil
 }
 
 // Send hands the array over to the process that calls Receive at the other end of a unix stream

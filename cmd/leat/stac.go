@@ -78,9 +78,6 @@ func (f *outputFlags) itemFiles(job *apply.Job) ([]*itemFile, error) {
 	return list, err
 }
 
-// wgs84 is the CRS of the footprints of items.
-var wgs84 = raster.CRS{Code: "EPSG:4326"}
-
 // prepareItems makes the items and lets the run find their time and place when it is planned, so
 // that nothing can be missing after it.
 func (f *applyFlags) prepareItems(ctx context.Context, in *stores.Stores, job *apply.Job) ([]*itemFile, error) {
@@ -169,10 +166,10 @@ func footprint(g raster.Grid) (f *stac.Footprint, err error) {
 	switch {
 	case !g.HasTransform || g.CRS.IsZero():
 		return nil, nil
-	case g.CRS.Code == wgs84.Code || g.CRS.Code == "OGC:CRS84":
+	case gdal.IsWGS84(g.CRS):
 		return stac.NewFootprint(g.Width, g.Height, degrees{g.Transform})
 	}
-	err = gdal.OnPlane(g, wgs84, func(p gdal.Plane) error {
+	err = gdal.OnPlane(g, gdal.WGS84, func(p gdal.Plane) error {
 		f, err = stac.NewFootprint(g.Width, g.Height, p)
 		return err
 	})

@@ -42,6 +42,7 @@ var layers = [][]string{
 	{"leat/apply/internal/output"},
 	{"leat/apply/internal/resolve"},
 	{"leat/apply/internal/plan"},
+	{"leat/apply/internal/plan/plantest"},
 	{"leat/apply/internal/exec"},
 	{"leat/apply/internal/pyfunc"},
 	{"leat/apply", "leat/stage/metrics", "leat/internal/live", "leat/internal/preview"},

@@ -2,6 +2,12 @@ package gdal
 
 import "leat/raster"
 
+// WGS84 is the CRS of longitudes and latitudes.
+var WGS84 = raster.CRS{Code: "EPSG:4326"}
+
+// IsWGS84 reports whether x and y of a CRS are longitudes and latitudes.
+func IsWGS84(c raster.CRS) bool { return c.Code == WGS84.Code || c.Code == "OGC:CRS84" }
+
 // Plane converts between the pixels of a grid and coordinates x, y in another CRS.
 type Plane struct{ l *transformer }
 

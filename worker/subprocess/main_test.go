@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-	"golang.org/x/sys/unix"
 
+	"leat/internal/childproc"
 	"leat/internal/proctest"
 	"leat/internal/worker/workertest"
 	"leat/worker"
@@ -154,25 +154,14 @@ type connector struct {
 }
 
 func (c *connector) connect() (*os.File, error) {
-	syscall.ForkLock.RLock()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	if err == nil {
-		unix.CloseOnExec(fds[0])
-		unix.CloseOnExec(fds[1])
-	}
-	syscall.ForkLock.RUnlock()
+	conn, theirs, err := childproc.SocketPair("child's end")
 	if err != nil {
-		return nil, err
-	}
-	mine := os.NewFile(uintptr(fds[0]), "parent's end")
-	conn, err := net.FileConn(mine)
-	if err := errors.Join(err, mine.Close()); err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ends = append(c.ends, conn)
-	return os.NewFile(uintptr(fds[1]), "child's end"), nil
+	return theirs, nil
 }
 
 func (c *connector) close() {

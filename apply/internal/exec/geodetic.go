@@ -35,11 +35,11 @@ func place(p *resolve.Program, grid raster.Grid, at expr.Place, f func(at expr.P
 // f returns.
 func withGeodetic(grid raster.Grid, f func(g *geodetic) error) error {
 	g := &geodetic{transform: grid.Transform}
-	if resolve.IsWGS84(grid.CRS) {
+	if gdal.IsWGS84(grid.CRS) {
 		return f(g)
 	}
 	var failed error
-	err := gdal.OnPlane(grid, resolve.WGS84, func(p gdal.Plane) error {
+	err := gdal.OnPlane(grid, gdal.WGS84, func(p gdal.Plane) error {
 		g.plane = &p
 		failed = f(g)
 		return nil

@@ -4,19 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"leat/apply/internal/jobspec"
 	"leat/apply/internal/plan"
+	"leat/apply/internal/plan/plantest"
 	"leat/apply/internal/resolve"
 	"leat/internal/worker/client"
-	"leat/ndarray"
-	"leat/npy"
-	"leat/worker/subprocess"
 )
 
 var errModel = errors.New("the model could not be closed")
@@ -30,36 +25,13 @@ func copies(_ context.Context, b *Block) error {
 // openWorker makes a worker's part of a job without a run. The worker reads the input.
 func openWorker(t *testing.T, f Function) *remoteWorker {
 	t.Helper()
-	dir := t.TempDir()
-	header := npy.Header{Shape: []int{128, 128}, Elem: npy.ElemOfDType(ndarray.Uint8)}
-	file, err := header.Append(nil, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "a.npy")
-	if err := os.WriteFile(path, append(file, make([]byte, 128*128)...), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	values := &jobspec.Job{Inputs: map[string]jobspec.Input{"a": {Files: []string{path}}},
-		Outputs:  map[string]jobspec.Output{"out": {Path: filepath.Join(dir, "out.tif"), TileSize: 64}},
-		Function: jobspec.Function{Defined: true, Name: "copies"}, BudgetBytes: 1 << 30,
-		Controls:    jobspec.Controls{WindowWidth: 64, WindowHeight: 64},
-		Concurrency: jobspec.Concurrency{On: subprocess.New(nil), Workers: 1, Reading: jobspec.ReadByWorkers}}
-	job, err := resolve.Resolve(t.Context(), values, resolve.Env{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer job.Inputs.Close()
-	p, err := plan.New(t.Context(), job)
-	if err != nil {
-		t.Fatal(err)
-	}
+	job := plantest.New(t, "copies", "out")
 	log := slog.New(slog.DiscardHandler)
-	spec, err := NewSpec(values, p, job.Inputs, job.Outputs)
+	spec, err := NewSpec(job.Values, job.Plan, job.Inputs, job.Outputs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	there, err := resolve.Restore(t.Context(), spec, values.Function, nil, nil)
+	there, err := resolve.Restore(t.Context(), spec, job.Values.Function, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

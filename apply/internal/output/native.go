@@ -10,9 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
-	"leat/apply/internal/jobspec"
 	"leat/apply/internal/localpath"
 	"leat/apply/internal/spool"
 	"leat/apply/outcome"
@@ -178,54 +175,22 @@ func (f *finishedNative) Result() *outcome.OutputResult { return &f.res }
 // Publish removes the sidecars of the old file and publishes the new one.
 func (f *finishedNative) Publish() error {
 	o := f.w
-	path := localpath.Absolute(o.Spec.Path)
-	if _, err := os.Stat(path); err == nil && o.Spec.NoClobber {
-		return o.clobbers()
+	if err := o.checkClobber(); err != nil {
+		return err
 	}
-	// Stale sidecars would be read as this file's statistics, overviews and mask, under the name of
-	// a link and of its target.
-	for _, name := range []string{path, localpath.Real(path)} {
-		for _, ext := range sidecarSuffixes {
-			err := os.Remove(name + ext)
-			if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ENAMETOOLONG) {
-				return fmt.Errorf("output %s: %s belongs to the old file and can't be removed: %w", o.Name, name+ext,
-					err)
-			}
-		}
+	// Stale sidecars would be read as this file's statistics, overviews and mask.
+	if err := o.removeSidecars(sidecarSuffixes); err != nil {
+		return err
 	}
-	if err := f.writeAux(path + ".aux.xml"); err != nil {
+	if err := f.writeAux(localpath.Absolute(o.Spec.Path) + ".aux.xml"); err != nil {
 		return fmt.Errorf("output %s: %w", o.Name, err)
 	}
-	if !o.Spec.NoClobber {
-		return f.file.Commit()
-	}
-	err := f.file.CommitNew()
-	if errors.Is(err, os.ErrExist) {
-		return o.clobbers()
-	}
-	return err
-}
-
-// clobbers returns the error about a file that appeared during the run.
-func (o *Output) clobbers() error {
-	return jobspec.Errorf("Output.NoClobber", "output %s: %s exists by now and is not to be replaced", o.Name, o.Spec.Path)
+	return o.publish(f.file)
 }
 
 // Upload writes the file, and its .aux.xml, to the output's store.
 func (f *finishedNative) Upload(ctx context.Context, store Store) error {
-	w := f.w
-	defer w.timings.Start("uploading", "main", -1).Stop()
-	err := store.Upload(ctx, w.Spec.Path, f.file.File, f.res.Bytes, objstore.UploadOptions{IfAbsent: w.Spec.NoClobber})
-	if err == nil {
-		err = f.uploadAux(ctx, store)
-	}
-	if err == nil {
-		return f.file.Abort() // the local copy is not needed any more
-	}
-	if ctx.Err() != nil {
-		err = fmt.Errorf("writing %s was ended: %w", w.Spec.Label(), context.Cause(ctx))
-	}
-	return fmt.Errorf("output %s: %w", w.Name, err)
+	return f.w.upload(ctx, store, f.file, f.res.Bytes, f.uploadAux)
 }
 
 func (f *finishedNative) uploadAux(ctx context.Context, store Store) error {

@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 
 	"leat/apply/internal/jobspec"
-	"leat/apply/internal/localpath"
 	"leat/apply/internal/spool"
 	"leat/apply/outcome"
 	"leat/internal/tempfile"
 	"leat/internal/tiffwrite"
 	"leat/ndarray"
-	"leat/objstore"
 	"leat/raster"
 	"leat/raster/stats"
 )
@@ -97,40 +94,18 @@ func (f *finishedTable) Result() *outcome.OutputResult { return &f.res }
 // Publish removes the sidecars of the old file and publishes the new one.
 func (f *finishedTable) Publish() error {
 	o := f.w
-	path := localpath.Absolute(o.Spec.Path)
-	if _, err := os.Stat(path); err == nil && o.Spec.NoClobber {
-		return o.clobbers()
+	if err := o.checkClobber(); err != nil {
+		return err
 	}
-	for _, name := range slices.Compact([]string{path, localpath.Real(path)}) {
-		for _, suffix := range o.Spec.Table.Sidecars {
-			if err := os.Remove(name + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
-				return fmt.Errorf("output %s: %s belongs to the old file and can't be removed: %w", o.Name, name+suffix,
-					err)
-			}
-		}
+	if err := o.removeSidecars(o.Spec.Table.Sidecars); err != nil {
+		return err
 	}
-	if !o.Spec.NoClobber {
-		return f.file.Commit()
-	}
-	err := f.file.CommitNew()
-	if errors.Is(err, os.ErrExist) {
-		return o.clobbers()
-	}
-	return err
+	return o.publish(f.file)
 }
 
 // Upload writes the file to the output's store.
 func (f *finishedTable) Upload(ctx context.Context, store Store) error {
-	w := f.w
-	defer w.timings.Start("uploading", "main", -1).Stop()
-	err := store.Upload(ctx, w.Spec.Path, f.file.File, f.res.Bytes, objstore.UploadOptions{IfAbsent: w.Spec.NoClobber})
-	if err == nil {
-		return f.file.Abort() // the local copy is not needed any more
-	}
-	if ctx.Err() != nil {
-		err = fmt.Errorf("writing %s was ended: %w", w.Spec.Label(), context.Cause(ctx))
-	}
-	return fmt.Errorf("output %s: %w", w.Name, err)
+	return f.w.upload(ctx, store, f.file, f.res.Bytes, nil)
 }
 
 func (f *finishedTable) Keepable() bool { return true }

@@ -92,7 +92,7 @@ func transforms(job *resolve.Job) bool {
 	}) {
 		return true
 	}
-	return !resolve.IsWGS84(job.Grid.CRS) && slices.ContainsFunc(slices.Concat(job.Programs, job.Variables),
+	return !gdal.IsWGS84(job.Grid.CRS) && slices.ContainsFunc(slices.Concat(job.Programs, job.Variables),
 		func(p *resolve.Program) bool { return p.Geodetic() })
 }
 

@@ -9,6 +9,8 @@ import (
 	"os"
 	"syscall"
 
+	"leat/internal/childproc"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -140,7 +142,7 @@ func (s *forkServer) request(kind byte, pid int, descriptors ...int) (int, error
 
 // fork forks a process. released is called after its end.
 func (s *forkServer) fork(out io.Writer, released func()) (_ *process, err error) {
-	here, there, err := socketPair()
+	here, there, err := childproc.SocketPair("function")
 	if err != nil {
 		return nil, err
 	}

@@ -10,14 +10,11 @@ import (
 	"testing"
 
 	"leat/apply/internal/exec"
-	"leat/apply/internal/jobspec"
-	"leat/apply/internal/plan"
+	"leat/apply/internal/plan/plantest"
 	"leat/apply/internal/resolve"
+	"leat/internal/childproc"
 	"leat/internal/pytest"
 	"leat/internal/worker/client"
-	"leat/ndarray"
-	"leat/npy"
-	"leat/worker/subprocess"
 )
 
 // openWorker makes a worker's part of a job without a run. The worker reads the input a, an array
@@ -26,40 +23,16 @@ func openWorker(t *testing.T, function string) client.Handler {
 	t.Helper()
 	python := pytest.Python(t, "numpy")
 	dir := t.TempDir()
-	header := npy.Header{Shape: []int{128, 128}, Elem: npy.ElemOfDType(ndarray.Uint8)}
-	file, err := header.Append(nil, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, source := filepath.Join(dir, "a.npy"), filepath.Join(dir, "f.py")
-	if err := os.WriteFile(path, append(file, make([]byte, 128*128)...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	source := filepath.Join(dir, "f.py")
 	if err := os.WriteFile(source, []byte(function), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	output := func(name string) jobspec.Output {
-		return jobspec.Output{Path: filepath.Join(dir, name+".tif"), TileSize: 64}
-	}
-	values := &jobspec.Job{Inputs: map[string]jobspec.Input{"a": {Files: []string{path}}},
-		Outputs:  map[string]jobspec.Output{"first": output("first"), "second": output("second")},
-		Function: jobspec.Function{Defined: true, Name: "f"}, BudgetBytes: 1 << 30,
-		Controls:    jobspec.Controls{WindowWidth: 64, WindowHeight: 64},
-		Concurrency: jobspec.Concurrency{On: subprocess.New(nil), Workers: 1, Reading: jobspec.ReadByWorkers}}
-	job, err := resolve.Resolve(t.Context(), values, resolve.Env{})
+	job := plantest.New(t, "f", "first", "second")
+	spec, err := exec.NewSpec(job.Values, job.Plan, job.Inputs, job.Outputs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer job.Inputs.Close()
-	p, err := plan.New(t.Context(), job)
-	if err != nil {
-		t.Fatal(err)
-	}
-	spec, err := exec.NewSpec(values, p, job.Inputs, job.Outputs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	there, err := resolve.Restore(t.Context(), spec, values.Function, nil, nil)
+	there, err := resolve.Restore(t.Context(), spec, job.Values.Function, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +79,7 @@ func TestAnswerToCanceledCall(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 300 {
-		here, there, err := socketPair()
+		here, there, err := childproc.SocketPair("function")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,12 +11,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"leat/internal/childproc"
 )
 
 // connect returns a connection and its other end.
 func connect(t *testing.T) (*conn, net.Conn) {
 	t.Helper()
-	here, file, err := socketPair()
+	here, file, err := childproc.SocketPair("function")
 	if err != nil {
 		t.Fatal(err)
 	}

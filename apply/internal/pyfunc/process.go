@@ -79,7 +79,7 @@ type process struct {
 
 // startPython starts Python with further arguments. Its lines go to out.
 func startPython(executable string, out io.Writer, arguments ...string) (_ *process, err error) {
-	here, there, err := socketPair()
+	here, there, err := childproc.SocketPair("function")
 	if err != nil {
 		return nil, err
 	}
@@ -155,29 +155,6 @@ func environment(list []string) []string {
 		}
 	}
 	return list
-}
-
-// socketPair returns a connection and the file of its other end.
-func socketPair() (*net.UnixConn, *os.File, error) {
-	// A process that another goroutine starts meanwhile must not inherit the sockets, which would
-	// keep the connection open.
-	syscall.ForkLock.RLock()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	if err == nil {
-		unix.CloseOnExec(fds[0])
-		unix.CloseOnExec(fds[1])
-	}
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		return nil, nil, os.NewSyscallError("socketpair", err)
-	}
-	there := os.NewFile(uintptr(fds[1]), "function")
-	file := os.NewFile(uintptr(fds[0]), "function")
-	here, err := net.FileConn(file)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return nil, nil, errors.Join(err, there.Close())
-	}
-	return here.(*net.UnixConn), there, nil
 }
 
 // wait waits for the process and kills the rest of its group.

@@ -13,6 +13,7 @@ import (
 	"leat/apply/internal/exec"
 	"leat/apply/internal/resolve"
 	"leat/apply/outcome"
+	"leat/internal/childproc"
 	"leat/shm"
 )
 
@@ -218,7 +219,7 @@ func (s *slot) close() (value json.RawMessage, err error) {
 
 // passOn passes one end of a connection through the function socket.
 func passOn(socket *net.UnixConn) (*conn, error) {
-	here, there, err := socketPair()
+	here, there, err := childproc.SocketPair("function")
 	if err != nil {
 		return nil, err
 	}

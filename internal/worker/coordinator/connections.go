@@ -4,18 +4,17 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"leat/internal/worker/protocol"
-	"leat/worker"
 	"net"
 	"net/http"
 	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"leat/internal/childproc"
+	"leat/internal/worker/protocol"
+	"leat/worker"
 )
 
 // connection is a client connection of a coordinator.
@@ -213,22 +212,9 @@ func (l *pairListener) Addr() net.Addr { return &net.UnixAddr{Name: "socketpair"
 // closes after starting the child. The connection is trusted without a token. A worker needs three.
 // It fails once the coordinator is closed.
 func (c *Coordinator) Connect() (*os.File, error) {
-	syscall.ForkLock.RLock() // keep children started concurrently from inheriting the descriptors
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	if err == nil {
-		unix.CloseOnExec(fds[0])
-		unix.CloseOnExec(fds[1])
-	}
-	syscall.ForkLock.RUnlock()
+	conn, theirs, err := childproc.SocketPair("worker")
 	if err != nil {
-		return nil, fmt.Errorf("create socket pair: %w", err)
-	}
-	ours, theirs := os.NewFile(uintptr(fds[0]), "coordinator"), os.NewFile(uintptr(fds[1]), "worker")
-	conn, err := net.FileConn(ours)
-	_ = ours.Close()
-	if err != nil {
-		_ = theirs.Close()
-		return nil, err
+		return nil, fmt.Errorf("connecting a worker: %w", err)
 	}
 	select {
 	case c.pairs.conns <- &connection{Conn: conn, c: c, trusted: true}:
