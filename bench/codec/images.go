@@ -94,6 +94,9 @@ func makeImages(ctx context.Context, leat *scene.Leat, quick bool) ([]*image, er
 		floats("elevation", "elevation, float32, made, predictor 3", elevation(side), side),
 		classMap(ndvi, side), mask(ndvi, side)}
 	images[3].predictor = 1
+	images = append(images, nodata("NDVI, demo, half nodata, predictor 3", ndvi, side, side/2),
+		nodata("NDVI, demo, 15/16 nodata, predictor 3", ndvi, side, side/16),
+		nodata("nodata, float32, predictor 3", ndvi, side, 0), halfZeros(a, side), ones(side))
 	if scenes == "" || quick {
 		return images, nil
 	}
@@ -152,6 +155,41 @@ func ratio(red, nir []uint16) []float32 {
 		}
 	}
 	return v
+}
+
+// nodata has -9999 below a line that begins at row scene and falls by one row in 16 columns.
+func nodata(name string, ndvi []float32, side, scene int) *image {
+	v := append([]float32(nil), ndvi...)
+	for i := range v {
+		if i/side+i%side/16 >= scene {
+			v[i] = -9999
+		}
+	}
+	return floats("nodata", name, v, side)
+}
+
+// halfZeros has 0 below the diagonal.
+func halfZeros(scene []uint16, side int) *image {
+	v := append([]uint16(nil), scene...)
+	for i := range v {
+		if i/side > i%side {
+			v[i] = 0
+		}
+	}
+	im := uint16s("uint16, demo, half nodata, predictor 2", v, side, 2)
+	im.kind = "nodata"
+	return im
+}
+
+// ones has only 65535.
+func ones(side int) *image {
+	v := make([]uint16, side*side)
+	for i := range v {
+		v[i] = math.MaxUint16
+	}
+	im := uint16s("nodata, uint16, predictor 2", v, side, 2)
+	im.kind = "nodata"
+	return im
 }
 
 // elevation is a smooth surface with noise of a centimetre.

@@ -1,4 +1,5 @@
-// Package codec measures the decoder of deflate tiles against libdeflate and ISA-L.
+// Package codec measures the encoder and the decoder of deflate tiles against klauspost's encoder,
+// libdeflate and ISA-L.
 package codec
 
 import (
@@ -22,14 +23,19 @@ import (
 	"leat/internal/inflate"
 )
 
-// Part measures the decoder.
-var Part = &runner.Part{Name: "codec", Summary: "decoding of deflate tiles, and libdeflate", Runs: 9,
-	Sections: []string{"uint16", "ndvi", "elevation", "classes", "mask"},
+// Part measures the encoder and the decoder.
+var Part = &runner.Part{Name: "codec", Summary: "encoding and decoding of deflate tiles; libdeflate and ISA-L", Runs: 9,
+	Sections: []string{"uint16", "ndvi", "elevation", "classes", "mask", "nodata"},
 	Flags: func(fs *flag.FlagSet) {
 		fs.StringVar(&scenes, "scenes", "", "`directory` of Landsat 8 scenes, l8_B4.tif and so on; -quick leaves them out")
+		fs.BoolVar(&encodeOnly, "encode", false, "encoders only")
+		fs.BoolVar(&decodeOnly, "decode", false, "decoders only")
 	}, Run: run}
 
-var scenes string
+var (
+	scenes                 string
+	encodeOnly, decodeOnly bool
+)
 
 // stream is a zlib stream and the tile that it holds.
 type stream struct{ packed, raw []byte }
@@ -56,15 +62,28 @@ func run(ctx context.Context, o *runner.Options) (err error) {
 	if o.Quick {
 		sides = sides[:1]
 	}
+	images, err := makeImages(ctx, leat, o.Quick)
+	if err != nil {
+		return err
+	}
+	if !decodeOnly {
+		if err := encodeImages(ctx, peer, dir, images, sides, o); err != nil {
+			return err
+		}
+	}
+	if encodeOnly {
+		return nil
+	}
+	return decodeImages(ctx, peer, dir, images, sides, o)
+}
+
+// decodeImages measures the decoders on tiles of all images and prints a table.
+func decodeImages(ctx context.Context, peer *peer, dir string, images []*image, sides []int, o *runner.Options) error {
 	head := []string{"data", "tile", "encoder", "size", "leat MB/s", "libdeflate MB/s", "leat / libdeflate"}
 	if peer.isal {
 		head = append(head, "ISA-L MB/s")
 	}
 	rows := [][]string{head}
-	images, err := makeImages(ctx, leat, o.Quick)
-	if err != nil {
-		return err
-	}
 	for _, im := range images {
 		if !o.Only.MatchString(im.kind) {
 			continue

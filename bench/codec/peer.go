@@ -86,4 +86,14 @@ func (p *peer) time(library string, passes int) (time.Duration, error) {
 	return time.Duration(n), err
 }
 
+// encode returns the processor time of encoding all tiles some times, and the bytes of the streams.
+func (p *peer) encode(library string, passes int) (taken time.Duration, bytes int, err error) {
+	text, err := p.ask("encode %s %d", library, passes)
+	if err != nil {
+		return 0, 0, err
+	}
+	_, err = fmt.Sscan(text, &taken, &bytes)
+	return taken, bytes, err
+}
+
 func (p *peer) stop() error { return errors.Join(p.in.Close(), p.cmd.Wait()) }

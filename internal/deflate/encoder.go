@@ -27,10 +27,9 @@ type Options struct {
 // Encoder encodes streams. It holds 340 KiB of tables and tokens, so encoding allocates only the
 // stream. An Encoder is for one goroutine at a time. Its streams do not depend on one another.
 type Encoder struct {
-	matchers   []matcher // from the quickest to the slowest
-	fiveLast   bool      // the last is fiveBytes
-	pixelsLast bool      // the last is pixels
-	row        int
+	kind     kind
+	matchers []matcher // from the quickest to the slowest
+	row      int
 
 	table  [tableSize]uint16 // places modulo 65536
 	tokens []uint32          // of a block
@@ -41,12 +40,25 @@ type Encoder struct {
 // returns how many elements it stored. Matches may refer to bytes before at.
 type matcher func(e *Encoder, src []byte, at, end int) int
 
+// kind is the kind of data, by which the slowest matcher is selected.
+type kind int
+
 const (
+	other  kind = iota
+	planes      // the bytes of floats after predictor 3, or of differences of more than 16 bits
+	pixels      // differences of 16 bits
+)
+
+const (
+	slowest = 2 // index of a matcher
 	// A slower matcher is chosen only if it makes the sample smaller by 1/saving.
-	saving         = 500
-	savingOfPixels = 50
+	saving = 500
+	// The slowest matcher of pixels takes three times as long and must save more.
+	savingOfPixels = 40
 	// The slowest matcher is tried only if a quicker one makes the sample smaller by 1/noisy.
 	noisy = 500
+	// A sample that shrinks to 1/empty of its size has large areas without data.
+	empty = 32
 )
 
 // NewEncoder returns an encoder of data that o describes.
@@ -58,9 +70,9 @@ func NewEncoder(o Options) *Encoder {
 	e.matchers = []matcher{(*Encoder).runs, (*Encoder).sixBytes}
 	switch {
 	case o.Predictor == 3 || o.Predictor == 2 && o.Element > 2:
-		e.matchers, e.fiveLast = append(e.matchers, (*Encoder).fiveBytes), true
+		e.matchers, e.kind = append(e.matchers, (*Encoder).fiveBytes), planes
 	case o.Predictor == 2 && o.Element == 2:
-		e.matchers, e.pixelsLast = append(e.matchers, (*Encoder).pixels), true
+		e.matchers, e.kind = append(e.matchers, (*Encoder).pixels), pixels
 	default:
 		e.matchers = append(e.matchers, (*Encoder).rows)
 	}
@@ -90,44 +102,76 @@ func (e *Encoder) AppendZlib(dst, src []byte) []byte {
 }
 
 // choose returns the matcher for src[at:end]: it compares the sizes to which each encodes a sample.
-// This is the beginning, middle and end, since tiles at the edges of rasters end with padding.
 func (e *Encoder) choose(src []byte, at, end int) matcher {
-	const pieces, shortest = 3, 8 << 10
-	var sample [pieces][2]int
-	if n := end - at; n <= pieces*shortest {
-		sample[0] = [2]int{at, end}
-	} else {
-		length := max(shortest, n/96&^7)
-		for k := range sample {
-			from := at + k*(n-length)/(pieces-1)&^7
-			sample[k] = [2]int{from, from + length}
-		}
-	}
+	pieces := samplePieces(at, end)
 	raw := 0
-	for _, p := range sample {
-		raw += 8 * (p[1] - p[0])
+	for _, p := range pieces {
+		raw += 8 * (p.end - p.at)
 	}
-	best, size := 0, 0
-	for i, m := range e.matchers {
-		if i == 2 && (size > raw-raw/noisy || e.fiveLast && best == 0) {
-			break // the slowest matcher would find nothing
+	best, size := 0, e.sampleSize(0, src, pieces)
+	for i := 1; i < len(e.matchers); i++ {
+		if i == slowest {
+			if e.kind != other && size < raw/empty {
+				if n := e.sizeBy((*Encoder).sparse, src, pieces); n < size-size/saving {
+					return (*Encoder).sparse
+				}
+			}
+			if size > raw-raw/noisy || e.kind == planes && best == 0 {
+				break // it would find nothing
+			}
+			if e.kind == pixels && len(pieces) > 1 {
+				// Pixels repeat at great distances. The first piece has few bytes before it and
+				// would make this matcher look worse than it is.
+				pieces = pieces[1:]
+				size = e.sampleSize(best, src, pieces)
+			}
 		}
 		least := saving
-		e.code.clear()
-		for _, p := range sample {
-			if i == 2 && e.pixelsLast {
-				// Pixels repeat at great distances, so the table needs what comes before the
-				// sample. This matcher takes three times as long and must save more.
-				e.enterPixels(src, max(at, p[0]-window/2), p[0])
-				least = savingOfPixels
-			}
-			e.code.count(e.tokens[:m(e, src, p[0], p[1])], src)
+		if i == slowest && e.kind == pixels {
+			least = savingOfPixels
 		}
-		if n := e.code.build(); i == 0 || n < size-size/least {
+		if n := e.sampleSize(i, src, pieces); n < size-size/least {
 			best, size = i, n
 		}
 	}
 	return e.matchers[best]
+}
+
+// piece is a part of a sample: places in the source.
+type piece struct{ at, end int }
+
+// samplePieces returns a sample of src[at:end]: its beginning, middle and end, since tiles at the
+// edges of rasters end with padding.
+func samplePieces(at, end int) []piece {
+	const number, shortest = 3, 4 << 10
+	n := end - at
+	if n <= number*shortest {
+		return []piece{{at, end}}
+	}
+	length := max(shortest, n/96&^7)
+	pieces := make([]piece, number)
+	for k := range pieces {
+		from := at + k*(n-length)/(number-1)&^7
+		pieces[k] = piece{from, from + length}
+	}
+	return pieces
+}
+
+// sampleSize returns the number of bits to which e.matchers[i] encodes the pieces.
+func (e *Encoder) sampleSize(i int, src []byte, pieces []piece) int {
+	find := e.matchers[i]
+	if i == slowest && e.kind == pixels {
+		find = (*Encoder).pixelsAfterWindow
+	}
+	return e.sizeBy(find, src, pieces)
+}
+
+func (e *Encoder) sizeBy(find matcher, src []byte, pieces []piece) int {
+	e.code.clear()
+	for _, p := range pieces {
+		e.code.count(e.tokens[:find(e, src, p.at, p.end)], src)
+	}
+	return e.code.build()
 }
 
 // block writes the first n tokens as a block, or a stored block of src[at:end] if that is shorter.

@@ -160,11 +160,13 @@ func (e *Encoder) pixels(src []byte, at, end int) int {
 	return appendLiterals(tokens, n, src, min(i, end), end)
 }
 
-// enterPixels enters the places of the pixels of src[at:end] in the table.
-func (e *Encoder) enterPixels(src []byte, at, end int) {
-	for i := at; i+8 <= end; i += 2 {
+// pixelsAfterWindow is pixels after the places of the window before at have been entered in the
+// table.
+func (e *Encoder) pixelsAfterWindow(src []byte, at, end int) int {
+	for i := max(0, at-window); i < at; i += 2 {
 		e.table[pixelHash(load(src, i))] = uint16(i)
 	}
+	return e.pixels(src, at, end)
 }
 
 func pixelHash(v uint64) uint32 { return uint32(v) * 2654435761 >> (32 - hashBits) }

@@ -38,3 +38,29 @@ func (e *Encoder) runs(src []byte, at, end int) int {
 	}
 	return appendLiterals(tokens, n, src, done, end)
 }
+
+// sparse finds repetitions of the row above and of one byte: areas without data have few others. A
+// match with the row above spans what a predictor leaves at the beginning of a row.
+func (e *Encoder) sparse(src []byte, at, end int) int {
+	tokens, row := e.tokens, e.row
+	n, i, done := 0, at, at // done: all before it has tokens
+	for i < end-matchGuard {
+		v := load(src, i)
+		if i >= row && uint32(load(src, i-row)^v) == 0 {
+			n = appendLiterals(tokens, n, src, done, i)
+			to := matchEnd(src, i+4, row, min(end, i+maxMatch))
+			tokens[n] = distToken(uint32(row)) | (firstLength + uint32(to-i) - minMatch)
+			n, i, done = n+1, to, to
+			continue
+		}
+		if uint32(v^v>>8) == 0 {
+			n = appendLiterals(tokens, n, src, done, i+1)
+			to := matchEnd(src, i+5, 1, end)
+			n = appendRun(tokens, n, to-i-1)
+			i, done = to, to
+			continue
+		}
+		i++
+	}
+	return appendLiterals(tokens, n, src, done, end)
+}

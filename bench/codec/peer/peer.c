@@ -6,6 +6,8 @@
 //	pack NAME FILE   replace the streams of a file by those of libdeflate or zlib, level 6
 //	load FILE        read a file, decode it with each library and compare
 //	time NAME N      decode all streams N times: nanoseconds of processor time
+//	encode NAME N    encode all tiles N times at level 1: nanoseconds of processor time, and the
+//	                 bytes of the streams
 #include <libdeflate.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -25,6 +27,9 @@ static struct tile *tiles;
 static size_t count;
 static unsigned char *out;
 static struct libdeflate_decompressor *decompressor;
+static struct libdeflate_compressor *compressor; // level 1
+static unsigned char *packed;
+static size_t bound; // of packed
 
 static void fail(const char *what) {
   fprintf(stderr, "peer: %s\n", what);
@@ -49,6 +54,9 @@ static void load(const char *name) {
   fclose(f);
   free(out);
   out = malloc(most + 1);
+  free(packed);
+  bound = 2 * (size_t)most + 1000;
+  packed = malloc(bound);
 }
 
 static void pack(const char *library, const char *name) {
@@ -88,9 +96,40 @@ static void decode(const char *library, struct tile *t) {
     fail("libdeflate refuses a stream");
 }
 
+// encode writes the stream of a tile to packed and returns its size.
+static size_t encode(const char *library, struct tile *t) {
+#ifdef ISAL
+  if (!strcmp(library, "isal")) {
+    static struct isal_zstream s;
+    static unsigned char level[ISAL_DEF_LVL1_DEFAULT]; // as igzip has it
+    isal_deflate_init(&s);
+    s.level = 1, s.level_buf = level, s.level_buf_size = sizeof level;
+    s.gzip_flag = IGZIP_ZLIB, s.end_of_stream = 1, s.flush = NO_FLUSH;
+    s.next_in = t->bytes, s.avail_in = t->raw, s.next_out = packed, s.avail_out = bound;
+    if (isal_deflate(&s) != COMP_OK || s.internal_state.state != ZSTATE_END) fail("isal can't compress");
+    return s.total_out;
+  }
+#endif
+  if (strcmp(library, "libdeflate")) fail("no such library");
+  size_t n = libdeflate_zlib_compress(compressor, t->bytes, t->raw, packed, bound);
+  if (n == 0) fail("libdeflate can't compress");
+  return n;
+}
+
+// check_encoder decodes what a library encodes, and compares.
+static void check_encoder(const char *library) {
+  for (size_t i = 0; i < count; i++) {
+    size_t n, k = encode(library, &tiles[i]);
+    if (libdeflate_zlib_decompress(decompressor, packed, k, out, tiles[i].raw, &n) || n != tiles[i].raw ||
+        memcmp(out, tiles[i].bytes, n))
+      fail("an encoder's stream gives other bytes");
+  }
+}
+
 int main(void) {
   char line[4096], verb[16], name[4000], rest[4000];
   decompressor = libdeflate_alloc_decompressor();
+  compressor = libdeflate_alloc_compressor(1);
   while (fgets(line, sizeof line, stdin)) {
     int n = sscanf(line, "%15s %3999s %3999s", verb, name, rest);
     if (n == 3 && !strcmp(verb, "pack")) {
@@ -114,6 +153,17 @@ int main(void) {
         for (size_t i = 0; i < count; i++) decode(name, &tiles[i]);
       clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
       printf("%lld\n", (long long)(b.tv_sec - a.tv_sec) * 1000000000 + b.tv_nsec - a.tv_nsec);
+    } else if (n == 3 && !strcmp(verb, "encode")) {
+      struct timespec a, b;
+      size_t bytes = 0;
+      check_encoder(name);
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
+      for (int k = atoi(rest); k > 0; k--) {
+        bytes = 0;
+        for (size_t i = 0; i < count; i++) bytes += encode(name, &tiles[i]);
+      }
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
+      printf("%lld %zu\n", (long long)(b.tv_sec - a.tv_sec) * 1000000000 + b.tv_nsec - a.tv_nsec, bytes);
     } else {
       fail("unknown command");
     }
