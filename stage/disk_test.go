@@ -313,8 +313,9 @@ func TestOpenOnFullDisk(t *testing.T) {
 	if err == nil {
 		must(t, p.Close())
 		t.Error("the index lies on a full disk")
-	} else if !bytes.Contains([]byte(err.Error()), []byte("no space left")) {
-		t.Errorf("the error is %v", err)
+	} else {
+		wantErr(t, err, ErrNoSpace)
+		wantErr(t, err, unix.ENOSPC)
 	}
 }
 

@@ -175,10 +175,10 @@ func TestWaitStaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := poolIn(t, t.TempDir(), &stage.Options{MaxBytes: 2 * 4096})
-	refused := func(name string, want error, text string) {
+	refused := func(name string, want error) {
 		t.Helper()
 		l := p.Prefetch(src, name)
-		if err := l.WaitStaged(t.Context()); !errors.Is(err, want) || !strings.Contains(err.Error(), text) {
+		if err := l.WaitStaged(t.Context()); !errors.Is(err, want) || !strings.Contains(err.Error(), src.ID(name)) {
 			t.Errorf("%s: %v", name, err)
 		}
 		l.Release()
@@ -186,10 +186,10 @@ func TestWaitStaged(t *testing.T) {
 			t.Errorf("%s, released: %v", name, err)
 		}
 	}
-	refused("nosuch", fs.ErrNotExist, "nosuch")
-	refused("large", stage.ErrNoSpace, "it takes 12288 bytes, the limit of all objects is 8192")
+	refused("nosuch", fs.ErrNotExist)
+	refused("large", stage.ErrNoSpace)
 	held := stageSome(t, p, src, "0", "1")
-	refused("2", stage.ErrNoSpace, "no space for file:///")
+	refused("2", stage.ErrNoSpace)
 	if n := p.Counters().ReadThrough; n != 0 {
 		t.Errorf("%d were read", n)
 	}

@@ -103,8 +103,8 @@ func TestUnversionedInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Notes) != 1 || !strings.Contains(p.Notes[0].Text, "2 inputs, "+s.url("a.tif")) || !strings.Contains(p.Notes[0].Text,
-		"may go unnoticed") || p.Inputs[0].Access != "in pieces" {
+	if len(p.Notes) != 1 || p.Notes[0].Field != "Input.Source" || !strings.Contains(p.Notes[0].Text, s.url("a.tif")) ||
+		p.Inputs[0].Access != "in pieces" {
 		t.Errorf("%q, %s", p.Notes, p.Inputs[0].Access)
 	}
 
