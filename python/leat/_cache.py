@@ -11,7 +11,6 @@ import os
 import sys
 import threading
 import time
-import zlib
 from types import TracebackType
 from typing import (TYPE_CHECKING, Any, Callable, Iterable, NamedTuple, Optional, TypeVar, Union,
                     cast)
@@ -26,6 +25,7 @@ from ._cache_format import (ALIGN, BAD, COUNTERS, COUNTERS_ATOMIC, COUNTERS_PLAI
                             REFUSED_RACE, REPAIRED, SLOTS_ON_PAGE, STORED, STORED_BYTES, TAIL, WAIT,
                             Header, Record, boot_id, encode_record, first_record, is_sealed,
                             parse_record, pread_full, round_up, space)
+from ._checksum import crc32
 from ._units import parse_size
 from .errors import Closed, Damaged, Error
 
@@ -612,7 +612,7 @@ class Cache:
         """Compare the checksum of a record's data, if need be, and note the result."""
         i, known = record.slot, self._fast[0]
         if self._verify != "never" and (not known[i] or self._verify == "always"):
-            if zlib.crc32(data) != record.sum:
+            if crc32(data) != record.sum:
                 known[i] = UNKNOWN
                 self._uncounted[BAD] += 1
                 return False
@@ -717,7 +717,7 @@ class Cache:
         length = total = 0
         for part in parts:
             length += len(part)
-            total = zlib.crc32(part, total)
+            total = crc32(part, total)
         with self._mutex:
             self._check(i)  # it may have been closed meanwhile
             try:
@@ -1207,6 +1207,6 @@ def sum_chunks(fd: int, start: int, end: int) -> Optional[int]:
         data = os.pread(fd, min(end - start, 1 << 20), start)
         if not data:
             return None
-        total = zlib.crc32(data, total)
+        total = crc32(data, total)
         start += len(data)
     return total
