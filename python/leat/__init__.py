@@ -13,7 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._apply import apply, demo, open
     from ._block import Block as Block  # not in __all__
-    from ._cache import Cache, CacheStats
+    from ._cache import Cache
+    from ._cache_stats import CacheStats
     from ._result import Raster, Result
     from .errors import (BlockError, Claimed, Closed, Damaged, Error, JobError, NoBinary, NoSpace,
                          VersionMismatch)
@@ -26,7 +27,7 @@ _modules = {
     "Block": "_block",
     "BlockError": "errors",
     "Cache": "_cache",
-    "CacheStats": "_cache",
+    "CacheStats": "_cache_stats",
     "Claimed": "errors",
     "Closed": "errors",
     "Damaged": "errors",

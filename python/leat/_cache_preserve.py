@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def preserve(cache: Cache, path: str, overwrite: bool) -> int:
     """Preserve a cache as path and return how many damaged entries became empty."""
-    from ._cache import UNLOCK_WRITE
+    from ._cache_write import UNLOCK_WRITE
     files.check_name(path)
     path = os.path.abspath(path)
     check_target(path, overwrite)
@@ -128,7 +128,7 @@ def seal(cache: Cache) -> int:
 
 def whole_length(cache: Cache, i: int, offset: int) -> Optional[int]:
     """Return the length of the record of slot i, or None if it is not whole."""
-    from ._cache import sum_chunks
+    from ._cache_read import sum_chunks
     if offset % 64 or offset < cache._header.base or offset > 1 << 62:
         return None
     record = parse_record(pread_full(cache._fd, HEAD, offset), i, offset)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import mmap
 import zlib
 from typing import Any, Callable, Optional, Union
 
@@ -10,7 +11,7 @@ from typing import Any, Callable, Optional, Union
 _MIN_BYTES = 16 << 10
 
 
-def crc32(data: Union[bytes, bytearray, memoryview], value: int = 0) -> int:
+def crc32(data: Union[bytes, bytearray, memoryview, mmap.mmap], value: int = 0) -> int:
     """Return the CRC-32 of data that follows data of another CRC-32.
 
     libdeflate needs 8 us for 110 KiB, zlib 39. It gets bytes, and memory that can be written to:

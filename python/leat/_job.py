@@ -13,8 +13,8 @@ from .errors import JobError
 Path = Union[str, "os.PathLike[str]"]
 
 _OTHERS = {
-    "input": "inputs", "output": "outputs", "expression": "function", "workers": "workers",
-    "python": "function", "python_params": "params", "quiet": "progress",
+    "input": "inputs", "output": "outputs", "expression": "function", "python": "function",
+    "python_params": "params", "quiet": "progress",
 }
 """Options of the command that are arguments of apply by other names."""
 

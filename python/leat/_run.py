@@ -159,10 +159,20 @@ def in_python(text: str) -> str:
     """Return a text of the command with its options as arguments: --no-mask as no_mask."""
     text = re.sub(r"(?<![\w-])(-[io]) ([A-Za-z_]\w*)=([\w.]+)",
                   lambda found: f'{_SHORT[found[1]]}={{"{found[2]}": "{found[3]}"}}', text)
+    text = re.sub(r'there is no option "([\w-]+)"',
+                  lambda found: f"there is no argument {_argument(found[1])!r}", text)
+    text = re.sub(r"did you mean ([a-z]+(?:-[a-z]+)*)\?",
+                  lambda found: f"did you mean {_argument(found[1])}?", text)
+    text = re.sub(r"(?m)^([a-z]+(?:-[a-z]+)+): (?=expected |the name |invalid )",
+                  lambda found: _argument(found[1]) + ": ", text)
     text = re.sub(r"(?<![\w-])-[eijo](?![\w-])", lambda found: _SHORT[found[0]], text)
     text = re.sub(r"(?<![\w-])--python(?![\w-])", "function", text)
     return re.sub(r"(?<![\w-])--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)",
-                  lambda found: found[1].replace("-", "_"), text)
+                  lambda found: _argument(found[1]), text)
+
+
+def _argument(option: str) -> str:
+    return option.replace("-", "_")
 
 
 def _ending(status: int) -> str:

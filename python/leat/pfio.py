@@ -16,7 +16,8 @@ from types import TracebackType
 from typing import Any, Callable, Optional, Union
 
 from . import _cache_file as files
-from ._cache import Cache, _filling
+from ._cache import Cache
+from ._cache_fill import filling
 from ._cache_format import MAX_OFFSET, MAX_SLOTS, REFUSED_NO_SPACE, STORED
 from ._pfio_file import ENTRY, PfioFile, write
 
@@ -127,7 +128,7 @@ class MultiprocessFileCache:
         data = self.get(i)
         if data is not None:
             return data
-        if self.closed or self._file is not None or getattr(_filling, "yes", False):
+        if self.closed or self._file is not None or getattr(filling, "yes", False):
             data = backend_get(i)
             self.put(i, data)
             return data

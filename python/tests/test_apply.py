@@ -123,11 +123,11 @@ class Errors(SceneCase):
         return caught.exception
 
     def test_mistakes_touch_nothing(self) -> None:
-        self.refused(leat.JobError, r'no option "refrence"\nhint: did you mean reference\?',
+        self.refused(leat.JobError, r"no argument 'refrence'\nhint: did you mean reference\?",
                      refrence="red")
         self.refused(leat.JobError, "type uint9: use one of", type="uint9")
         self.refused(leat.JobError, "did you mean red", "rad", self.scene, self.path("x.tif"))
-        self.refused(leat.JobError, "(?s)no-such.*expected true", no_such=1, plan=[1])
+        self.refused(leat.JobError, "(?s)no_such.*expected true", no_such=1, plan=[1])
         self.refused(leat.JobError, "no such file", "a", dict(a="missing.tif"), self.path("x.tif"))
         self.refused(leat.JobError, "the list is empty", "a", dict(a=[]), self.path("x.tif"))
         self.refused(leat.JobError, "plan: expected true or false", plan=[1])

@@ -22,8 +22,8 @@ from typing import Any
 from unittest import mock
 
 import leat
-from leat import _cache, _cache_file, _libc
-from leat._cache_format import FROZEN, TAIL, first_record, space
+from leat import _cache_file, _cache_state, _libc
+from leat._cache_format import FROZEN, LOCK_FILL, LOCK_WRITE, TAIL, first_record, space
 
 from .support import TestCase, needs, slow
 
@@ -247,7 +247,7 @@ class Entries(Cases):
 
         for read in (c.get, c.view):
             c._remap()
-            c._fast[0][0] = _cache.VERIFIED
+            c._fast[0][0] = _cache_state.VERIFIED
             sys.settrace(lambda frame, event, arg:
                          replace if frame.f_code.co_name == "_mapped" else None)
             try:
@@ -263,7 +263,7 @@ class Entries(Cases):
                 c.put(0, b"data")
             with self.named(verify=verify) as c:
                 crc32 = mock.Mock(wraps=zlib.crc32)
-                with mock.patch("leat._cache.zlib", mock.Mock(crc32=crc32)):
+                with mock.patch("leat._cache_read.crc32", crc32):
                     for _ in range(3):
                         self.assertEqual(c.get(0), b"data")
                 self.assertEqual(crc32.call_count, reads, verify)
@@ -419,8 +419,8 @@ class Limits(Cases):
                     c.put(0, b"data")
             self.assertEqual((c.get(0), c._shared[TAIL]), (None, tail))
             with leat.Cache.attach(c.handle) as other:  # the lock is free
-                self.assertTrue(_cache_file.lock(other._lock_fd, _cache.LOCK_WRITE,
-                                                 _cache.EXCLUSIVE))
+                self.assertTrue(_cache_file.lock(other._lock_fd, LOCK_WRITE,
+                                                 _cache_file.EXCLUSIVE))
         self.assertTrue(c.put(0, b"data"))
 
 
@@ -772,7 +772,7 @@ class Filling(Cases):
     def test_interrupt_at_the_end_of_a_fill(self) -> None:
         c = self.cache()
         real, interrupts = fcntl.fcntl, []
-        unlock = _cache.lock_of(_cache.UNLOCKED, _cache.LOCK_FILL)
+        unlock = _cache_file.lock_of(_cache_file.UNLOCKED, LOCK_FILL)
 
         def interrupted(fd: int, command: int, argument: bytes) -> Any:
             real(fd, command, argument)

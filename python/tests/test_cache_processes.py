@@ -15,7 +15,7 @@ from typing import Any, Callable
 from unittest import mock
 
 import leat
-from leat import _cache, _cache_file
+from leat import _cache_file, _cache_format, _cache_write
 
 from .support import TestCase, slow
 
@@ -138,7 +138,7 @@ class Forks(Cases):
         """The fork goes on without the lock. The child does not use its parent's locks."""
         c, other = self.cache(), self.cache()
 
-        slot, mutex = _cache.LOCK_FILL + 1, c._mutex
+        slot, mutex = _cache_format.LOCK_FILL + 1, c._mutex
         self.assertTrue(_cache_file.lock(c._lock_fd, slot, _cache_file.EXCLUSIVE))
         c._mutex = mock.Mock(acquire=mock.Mock(side_effect=KeyboardInterrupt))
         with mock.patch("sys.unraisablehook") as hook:
@@ -158,16 +158,16 @@ class Forks(Cases):
         real, refused = _cache_file.lock, []
 
         def busy(fd: int, at: int, kind: int) -> bool:
-            if at == _cache.LOCK_HOLD and len(refused) < 3:
+            if at == _cache_format.LOCK_HOLD and len(refused) < 3:
                 refused.append(at)
                 return False
             return real(fd, at, kind)
 
         def work() -> None:
             with open(f"/proc/self/fd/{c._lock_fd}", "r+b") as other:
-                os._exit(real(other.fileno(), _cache.LOCK_HOLD, _cache_file.EXCLUSIVE))
+                os._exit(real(other.fileno(), _cache_format.LOCK_HOLD, _cache_file.EXCLUSIVE))
 
-        real(c._lock_fd, _cache.LOCK_HOLD, _cache_file.UNLOCKED)
+        real(c._lock_fd, _cache_format.LOCK_HOLD, _cache_file.UNLOCKED)
         with mock.patch("leat._cache_file.lock", busy), mock.patch("leat._cache.lock", busy):
             p = self.fork(work)
         self.check(p)
@@ -213,7 +213,7 @@ class Forks(Cases):
             self.check(self.fork(work), 7)
         self.assertEqual(len(os.listdir(self.dir)), 1)
         with open(f"/proc/self/fd/{c._lock_fd}", "r+b") as other:
-            self.assertFalse(_cache_file.lock(other.fileno(), _cache.LOCK_HOLD,
+            self.assertFalse(_cache_file.lock(other.fileno(), _cache_format.LOCK_HOLD,
                                               _cache_file.EXCLUSIVE))
         self.assertTrue(c.put(0, b"data"))
 
@@ -239,7 +239,7 @@ class Kills(Cases):
     def kill_at(self, name: str, c: leat.Cache, after: bool) -> None:
         """Kill a child in a put, before or after it calls a function."""
         module, function = name.rsplit(".", 1)
-        target = {"os": os, "leat._cache": _cache, "leat._libc": leat._libc}[module]
+        target = {"os": os, "leat._cache_write": _cache_write, "leat._libc": leat._libc}[module]
         real = getattr(target, function)
 
         def work() -> None:
@@ -255,7 +255,7 @@ class Kills(Cases):
 
     def test_killed_writers(self) -> None:
         for name, after in (("leat._libc.allocate", False), ("leat._libc.allocate", True),
-                            ("leat._cache.encode_record", False), ("os.pwritev", False),
+                            ("leat._cache_write.encode_record", False), ("os.pwritev", False),
                             ("os.pwritev", True)):
             with self.subTest(name=name, after=after):
                 c = self.cache()
@@ -296,23 +296,23 @@ class Kills(Cases):
         self.assertEqual(c.get(0), b"zero")
         with leat.Cache.attach(c.handle) as other:
             self.assertEqual(other.get(0), b"zero")
-        c._shared[_cache.TAIL] |= _cache.FROZEN
+        c._shared[_cache_format.TAIL] |= _cache_format.FROZEN
         self.assertFalse(c.put(1, b"late"))
         p.kill()
 
     def test_waiting_writers_announce_themselves(self) -> None:
         c = self.cache()
-        self.assertTrue(_cache_file.lock(c._lock_fd, _cache.LOCK_WRITE, _cache_file.SHARED))
+        self.assertTrue(_cache_file.lock(c._lock_fd, _cache_format.LOCK_WRITE, _cache_file.SHARED))
         with leat.Cache.attach(c.handle) as other:
             thread = threading.Thread(target=other.put, args=(0, b"data"))
             thread.start()
-            wait_until(lambda: c._shared[_cache.WAIT])
-            ahead = c._shared[_cache.WAIT] - time.monotonic_ns()
+            wait_until(lambda: c._shared[_cache_format.WAIT])
+            ahead = c._shared[_cache_format.WAIT] - time.monotonic_ns()
             self.assertLess(ahead, 10_000_001)
             self.assertIsNone(c.get(0))
-            _cache_file.lock(c._lock_fd, _cache.LOCK_WRITE, _cache_file.UNLOCKED)
+            _cache_file.lock(c._lock_fd, _cache_format.LOCK_WRITE, _cache_file.UNLOCKED)
             thread.join()
-        self.assertEqual((c.get(0), c._shared[_cache.WAIT]), (b"data", 0))
+        self.assertEqual((c.get(0), c._shared[_cache_format.WAIT]), (b"data", 0))
 
     @slow("kills writers at random for seconds")
     def test_writers_killed_at_random(self) -> None:
