@@ -16,7 +16,7 @@ func modeKernel(r regKind, items int) runner {
 
 // modeByRow counts equal neighbours in the sorted rows.
 func modeByRow(ev *Evaluator, in *instr, off, n int, all []comparator) {
-	rows, counts, mixed := ev.sortRows(in, off, n, all, all)
+	rows, counts, mixed := ev.sortRows(in, off, n, all, all, false)
 	d := ev.r32[in.dst][off : off+n]
 	clear(d)
 	most, length := ev.modeScratch(n)

@@ -134,10 +134,18 @@ func rankKernel(r regKind, items int, s *statistic) runner {
 	case items > maxNetwork:
 		return s.byColumn32
 	}
-	low, high := s.ranks[items].low, s.ranks[items].high
-	whole := network(items, low, high)
-	some := network(items, 0, high)
+	whole, some := s.networks(items)
 	return inParts(4*items, func(ev *Evaluator, in *instr, off, n int) { s.byRow(ev, in, off, n, whole, some) })
+}
+
+// networks returns the comparators if all items are valid, and those if some are invalid.
+func (s *statistic) networks(items int) (whole, some []comparator) {
+	low, high := s.ranks[items].low, s.ranks[items].high
+	first := 0
+	if s.median {
+		first = max(items/2-1, 0)
+	}
+	return network(items, low, high), network(items, first, high)
 }
 
 // inParts returns an instruction that calls f for parts of a chunk that fit into the L1 cache, at
@@ -187,11 +195,32 @@ func maskKeys(row, counts []int32, valid []byte) {
 	}
 }
 
+// splitKeys makes the items invalid where valid is 0, and subtracts these from counts: in turn the
+// smallest key and the largest, so that the middle of the valid items stays where it is.
+func splitKeys(row, counts []int32, valid []byte) {
+	counts, valid = counts[:len(row)], valid[:len(row)]
+	for i := splitKeysFast(row, counts, valid); i < len(row); i++ {
+		if valid[i] == 0 {
+			row[i] = -(counts[i] & 1) ^ math.MinInt32
+			counts[i]--
+		}
+	}
+}
+
+// middleKeys sets low to the lower one of the middle two items: the one before the middle if the
+// number of valid items is even.
+func middleKeys[K int32 | uint16](low, before, middle, counts []K) {
+	before, middle, counts = before[:len(low)], middle[:len(low)], counts[:len(low)]
+	for i := range low {
+		low[i] = before[i] ^ (before[i]^middle[i])&-(counts[i]&1)
+	}
+}
+
 // sortRows sorts the items of n pixels from off on. In each column of rows, the valid items come
-// first; counts says how many they are where mixed, else all are valid. With all of them valid, the
-// comparators are whole, else some.
-func (ev *Evaluator) sortRows(in *instr, off, n int, whole, some []comparator) (rows [][]int32, counts []int32,
-	mixed bool) {
+// first or, if split, in the middle; counts says how many they are where mixed, else all are valid.
+// With all of them valid, the comparators are whole, else some.
+func (ev *Evaluator) sortRows(in *instr, off, n int, whole, some []comparator, split bool) (rows [][]int32,
+	counts []int32, mixed bool) {
 	if ev.rows == nil || cap(ev.rows) < in.items*chunk {
 		ev.rows = make([]int32, in.items*chunk)
 		ev.cells = make([][]int32, in.items)
@@ -215,7 +244,11 @@ func (ev *Evaluator) sortRows(in *instr, off, n int, whole, some []comparator) (
 				counts[i] = int32(in.items)
 			}
 		}
-		maskKeys(rows[j], counts, m[off:off+n])
+		if split {
+			splitKeys(rows[j], counts, m[off:off+n])
+		} else {
+			maskKeys(rows[j], counts, m[off:off+n])
+		}
 	}
 	for _, c := range sort {
 		order(rows[c.lo], rows[c.hi])
@@ -226,13 +259,18 @@ func (ev *Evaluator) sortRows(in *instr, off, n int, whole, some []comparator) (
 // byRow computes the statistic of n pixels from off on. Its rank depends on how many items of a
 // pixel are valid; if all are, it is the same for all.
 func (s *statistic) byRow(ev *Evaluator, in *instr, off, n int, whole, some []comparator) {
-	rows, counts, mixed := ev.sortRows(in, off, n, whole, some)
+	rows, counts, mixed := ev.sortRows(in, off, n, whole, some, s.median)
 	d := ev.r32[in.dst][off : off+n]
 	k := s.ranks[in.items]
 	low, high := rows[k.low][:n], rows[k.high][:n]
 	switch {
 	case mixed && s.median:
-		low, high = ev.middleRows(rows, counts)
+		if ev.runs == nil {
+			ev.runs = make([]int32, 2*chunk)
+		}
+		middle := len(rows) / 2
+		low, high = ev.runs[:n], rows[middle]
+		middleKeys(low, rows[max(middle-1, 0)], high, counts)
 		s.between(ev, d, low, high, 0.5)
 		for i, c := range counts {
 			if c == 0 {
@@ -253,19 +291,6 @@ func (s *statistic) byRow(ev *Evaluator, in *instr, off, n int, whole, some []co
 	default:
 		s.between(ev, d, low, high, k.fraction)
 	}
-}
-
-// middleRows returns the middle two of the valid items of each pixel.
-func (ev *Evaluator) middleRows(rows [][]int32, counts []int32) (low, high []int32) {
-	if ev.runs == nil {
-		ev.runs = make([]int32, 2*chunk)
-	}
-	n := len(counts)
-	low, high = ev.runs[:n], ev.runs[chunk:chunk+n]
-	for i, c := range counts {
-		low[i], high[i] = rows[(c-1)/2][i], rows[c/2][i]
-	}
-	return low, high
 }
 
 // between sets d to the values at the same fraction of the way from low to high. It computes in

@@ -8,15 +8,15 @@ import (
 
 // Medians and quantiles of integers of 16 bits sort the pixels themselves: a vector holds twice as
 // many of them as of float32, and none are converted. The keys of int16 are pixels with the sign
-// bit inverted. An invalid pixel has the largest key, so it ends last.
+// bit inverted.
 
 const invalidPixel = 0xffff
 
 // pixelRows is memory for sorting.
 type pixelRows struct {
-	keys            []uint16
-	rows            [][]uint16
-	left, low, high []uint16
+	keys      []uint16
+	rows      [][]uint16
+	left, low []uint16
 }
 
 // rawStatistic is a statistic of bands of one type.
@@ -29,8 +29,8 @@ type rawStatistic struct {
 // rawRankKernel returns the instruction for a statistic of uint16 or int16. The first arguments of
 // the instruction are bands.
 func rawRankKernel(t ndarray.DType, items int, s *statistic) runner {
-	low, high := s.ranks[items].low, s.ranks[items].high
-	r := &rawStatistic{s, t == ndarray.Int16, network(items, low, high), network(items, 0, high)}
+	whole, some := s.networks(items)
+	r := &rawStatistic{s, t == ndarray.Int16, whole, some}
 	return inParts(2*items, r.byRow)
 }
 
@@ -41,7 +41,7 @@ func (s *rawStatistic) sort(ev *Evaluator, in *instr, off, n int) (rows [][]uint
 		m.keys, m.rows = make([]uint16, in.items*chunk), make([][]uint16, in.items)
 	}
 	if m.left == nil {
-		m.left, m.low, m.high = make([]uint16, chunk), make([]uint16, chunk), make([]uint16, chunk)
+		m.left, m.low = make([]uint16, chunk), make([]uint16, chunk)
 	}
 	rows, counts = m.rows[:in.items], m.left[:n]
 	sort := s.whole
@@ -63,7 +63,11 @@ func (s *rawStatistic) sort(ev *Evaluator, in *instr, off, n int) (rows [][]uint
 				counts[i] = uint16(in.items)
 			}
 		}
-		maskPixels(rows[j], counts, valid[off:off+n])
+		if s.median {
+			splitPixels(rows[j], counts, valid[off:off+n])
+		} else {
+			maskPixels(rows[j], counts, valid[off:off+n])
+		}
 	}
 	for _, c := range sort {
 		orderPixels(rows[c.lo], rows[c.hi])
@@ -78,12 +82,10 @@ func (s *rawStatistic) byRow(ev *Evaluator, in *instr, off, n int) {
 	k := s.ranks[in.items]
 	switch {
 	case mixed && s.median:
-		low, high := ev.pixels.low[:n], ev.pixels.high[:n]
-		for i, c := range counts {
-			c = max(c, 1)
-			low[i], high[i] = rows[(c-1)/2][i], rows[c/2][i]
-		}
-		s.between(ev, d, low, high, 0.5)
+		middle := in.items / 2
+		low := ev.pixels.low[:n]
+		middleKeys(low, rows[max(middle-1, 0)], rows[middle], counts)
+		s.between(ev, d, low, rows[middle], 0.5)
 	case mixed:
 		for i, c := range counts {
 			k := &s.ranks[max(c, 1)]
@@ -159,6 +161,17 @@ func maskPixels(row, counts []uint16, valid []byte) {
 	for i := maskPixelsFast(row, counts, valid); i < len(row); i++ {
 		if valid[i] == 0 {
 			row[i] = invalidPixel
+			counts[i]--
+		}
+	}
+}
+
+// splitPixels is [splitKeys] for pixels.
+func splitPixels(row, counts []uint16, valid []byte) {
+	counts, valid = counts[:len(row)], valid[:len(row)]
+	for i := splitPixelsFast(row, counts, valid); i < len(row); i++ {
+		if valid[i] == 0 {
+			row[i] = -(counts[i] & 1)
 			counts[i]--
 		}
 	}

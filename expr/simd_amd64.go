@@ -51,6 +51,8 @@ func whereAVX32(d *uint32, c *byte, a, b *uint32, n int)
 func patchAVX32(d *uint32, c *byte, n int, v uint32)
 func maskKeysAVX(d, counts *int32, c *byte, n int, v int32)
 func maskPixelsAVX(d, counts *uint16, c *byte, n int)
+func splitKeysAVX(d, counts *int32, c *byte, n int)
+func splitPixelsAVX(d, counts *uint16, c *byte, n int)
 func roundAVX(d *int32, a *float32, n int, lo, hi float32) (beyond bool)
 func narrow8AVX(d *uint8, a *int32, n int)
 func narrow16AVX(d *uint16, a *int32, n int)
@@ -230,13 +232,19 @@ func maskKeysFast(d, counts []int32, c []byte) int {
 	return n
 }
 
-func maskPixelsFast(d, counts []uint16, c []byte) int {
+func maskPixelsFast(d, counts []uint16, c []byte) int { return masked(maskPixelsAVX, d, counts, c) }
+func splitPixelsFast(d, counts []uint16, c []byte) int {
+	return masked(splitPixelsAVX, d, counts, c)
+}
+func splitKeysFast(d, counts []int32, c []byte) int { return masked(splitKeysAVX, d, counts, c) }
+
+func masked[K int32 | uint16](f func(d, counts *K, c *byte, n int), d, counts []K, c []byte) int {
 	n := len(d) &^ (step32 - 1)
 	if !hasAVX2 || n == 0 {
 		return 0
 	}
 	_, _ = counts[n-1], c[n-1]
-	maskPixelsAVX(&d[0], &counts[0], &c[0], n)
+	f(&d[0], &counts[0], &c[0], n)
 	return n
 }
 

@@ -339,3 +339,62 @@ loop:
 	JNZ loop
 	VZEROUPPER
 	RET
+
+// func splitPixelsAVX(d, counts *uint16, c *byte, n int): where c is 0, d = 0xffff or, if its count
+// is even, 0, and counts--
+TEXT ·splitPixelsAVX(SB), NOSPLIT, $0-32
+	MOVQ d+0(FP), DI
+	MOVQ counts+8(FP), DX
+	MOVQ c+16(FP), BX
+	MOVQ n+24(FP), CX
+	VPXOR Y15, Y15, Y15
+	SHRQ $4, CX
+loop:
+	VPMOVZXBW (BX), Y0
+	VPCMPEQW Y15, Y0, Y0
+	VMOVDQU (DX), Y1
+	VMOVDQU (DI), Y2
+	VPSLLW $15, Y1, Y3
+	VPSRAW $15, Y3, Y3
+	VPBLENDVB Y0, Y3, Y2, Y2
+	VPADDW Y0, Y1, Y1
+	VMOVDQU Y2, (DI)
+	VMOVDQU Y1, (DX)
+	ADDQ $16, BX
+	ADDQ $32, DI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ loop
+	VZEROUPPER
+	RET
+
+// func splitKeysAVX(d, counts *int32, c *byte, n int): where c is 0, d is the largest integer or, if
+// its count is even, the smallest, and counts--
+TEXT ·splitKeysAVX(SB), NOSPLIT, $0-32
+	MOVQ d+0(FP), DI
+	MOVQ counts+8(FP), DX
+	MOVQ c+16(FP), BX
+	MOVQ n+24(FP), CX
+	VPXOR Y15, Y15, Y15
+	VPCMPEQD Y14, Y14, Y14
+	VPSLLD $31, Y14, Y14 // the smallest
+	SHRQ $3, CX
+loop:
+	VPMOVZXBD (BX), Y0
+	VPCMPEQD Y15, Y0, Y0
+	VMOVDQU (DX), Y1
+	VMOVUPS (DI), Y2
+	VPSLLD $31, Y1, Y3
+	VPSRAD $31, Y3, Y3
+	VPXOR Y14, Y3, Y3
+	VBLENDVPS Y0, Y3, Y2, Y2
+	VPADDD Y0, Y1, Y1
+	VMOVUPS Y2, (DI)
+	VMOVDQU Y1, (DX)
+	ADDQ $8, BX
+	ADDQ $32, DI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ loop
+	VZEROUPPER
+	RET

@@ -24,6 +24,8 @@ func where32Fast(_ []uint32, _ []byte, _, _ []uint32) int          { return 0 }
 func patch32Fast([]uint32, []byte, uint32) int                     { return 0 }
 func maskKeysFast(_, _ []int32, _ []byte) int                      { return 0 }
 func maskPixelsFast(_, _ []uint16, _ []byte) int                   { return 0 }
+func splitPixelsFast(_, _ []uint16, _ []byte) int                  { return 0 }
+func splitKeysFast(_, _ []int32, _ []byte) int                     { return 0 }
 func round32Fast([]int32, []float32, float32, float32) (int, bool) { return 0, false }
 func narrow8Fast([]uint8, []int32) int                             { return 0 }
 func narrow16Fast([]uint16, []int32) int                           { return 0 }
