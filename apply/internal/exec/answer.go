@@ -52,7 +52,11 @@ type answer struct {
 type answerOutput struct {
 	Type  ndarray.DType `json:"type"`
 	Bands int           `json:"bands"`
-	Bytes int           `json:"bytes"` // length of its record
+	Bytes int           `json:"bytes"` // length of its record, or of its tables if Shared is not 0
+	// Shared is the length of the record's data if that is in shared memory, at offset At of the
+	// worker's. 0: the data follows the tables.
+	Shared int `json:"shared,omitempty"`
+	At     int `json:"at,omitempty"`
 }
 
 // answerInterval is the time that one stage of the work on a block took.
@@ -79,6 +83,9 @@ func parseAnswer(body []byte, n int) (*answer, [][]byte, error) {
 	}
 	var parts [][]byte
 	for _, o := range a.Outputs {
+		if o.Shared < 0 || o.At < 0 {
+			return nil, nil, errors.New("a place in shared memory is negative")
+		}
 		if !o.Type.Valid() || o.Bands < 1 || o.Bands > 1<<16 {
 			return nil, nil, fmt.Errorf("it has %d bands of type %d", o.Bands, o.Type)
 		}

@@ -15,6 +15,8 @@ func TestInvalidAnswer(t *testing.T) {
 			strings.Repeat(" ", 7),
 		"too few bytes": "\x34\x00\x00\x00" + `{"outputs":[{"type":1,"bands":1,"bytes":9}]}` +
 			strings.Repeat(" ", 8),
+		"a negative place": "\x42\x00\x00\x00" +
+			`{"outputs":[{"type":1,"bands":1,"bytes":0,"shared":9,"at":-4}]}` + "   ",
 		"a negative length": "\x34\x00\x00\x00" + `{"outputs":[{"type":1,"bands":1,"bytes":-9}]}` +
 			strings.Repeat(" ", 7),
 	} {

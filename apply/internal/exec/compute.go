@@ -52,6 +52,7 @@ type computeState struct {
 	lane       string
 	state      any              // of the function
 	encodings  []*spool.Encoder // by output
+	memory     [][]byte         // for encoded tiles, by output; nil: the encoders have their own
 	arrays     []*lent          // memory of output arrays
 	evaluators *evaluators      // of expressions or variables
 	computed   int              // blocks that the state has seen
@@ -182,6 +183,9 @@ func (w *computeState) encode(b *Block, i int) (*spool.Encoder, *spool.Record, e
 	}
 	if w.encodings[i] == nil {
 		w.encodings[i] = o.NewEncoder(w.lane)
+		if w.memory != nil && len(w.memory[i]) > 0 {
+			w.encodings[i].SetMemory(w.memory[i])
+		}
 	}
 	rec, err := w.encodings[i].Encode(b.Block, a, b.extras[i])
 	return w.encodings[i], rec, err

@@ -47,6 +47,7 @@ type dispatcher struct {
 
 	buffers *freelist.List[*blockData] // in memory that workers attach
 	places  []span
+	shared  *resultMemory // nil if results come with messages only
 	mu      sync.Mutex
 	lent    map[int]*blockData // by block: arrays that workers read
 }
@@ -63,6 +64,9 @@ func (o *dispatcher) run(ctx context.Context) error {
 	}
 	err := o.work(ctx)
 	if cerr := o.coordinator.Close(); err == nil {
+		err = cerr
+	}
+	if cerr := o.shared.close(); err == nil { // Close has waited for results that are being accepted
 		err = cerr
 	}
 	return err
@@ -82,6 +86,7 @@ func (o *dispatcher) open() error {
 	if !o.job.Domain.Empty() {
 		spec.Domain = &o.job.Domain
 	}
+	spec.Results = o.shareResults()
 	text, err := spec.Marshal()
 	if err != nil {
 		return err
@@ -107,6 +112,26 @@ func (o *dispatcher) open() error {
 		o.tracker.remote.Store(o.coordinator)
 	}
 	return err
+}
+
+// shareResults allocates memory into which workers on this machine encode their results, and
+// returns its handles. Without such memory they send all of each result.
+func (o *dispatcher) shareResults() []string {
+	c := &o.job.Values.Concurrency
+	if !c.On.Capabilities().Local || c.OneBlockPerJob {
+		return nil
+	}
+	workers := min(o.plan.Workers, o.todo.count)
+	var err error
+	o.shared, err = newResultMemory(workers, plan.SlotsEach(workers),
+		recordBytes(o.plan.Grid, o.plan.Blocks, o.writers))
+	if err != nil {
+		o.log.Debug("no shared memory for results", "error", err)
+	}
+	if o.shared == nil {
+		return nil
+	}
+	return o.shared.handles
 }
 
 // holds returns how many blocks a worker may hold: those that it has memory for if it reads them.
@@ -296,7 +321,7 @@ func (o *dispatcher) enqueue(encodings map[*output.Writer]*spool.Encoder, slot i
 		if err := out.Begin(b.Number, a.Outputs[i].Type, a.Outputs[i].Bands); err != nil {
 			return err
 		}
-		if records[i], err = out.Layout.Parse(b, parts[i]); err != nil {
+		if records[i], err = o.shared.record(out.Layout, b, parts[i], res, &a.Outputs[i]); err != nil {
 			return err
 		}
 		extras[i] = records[i].Extra

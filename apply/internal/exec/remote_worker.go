@@ -38,6 +38,7 @@ type remoteWorker struct {
 	staging *staging
 	ahead   *prefetcher
 	memory  *shm.Pool
+	results *shm.Pool // of the memory into which the slots encode; nil: they have their own
 
 	maxValue    int64 // maximum size of the worker's value
 	givesValues bool
@@ -55,6 +56,7 @@ type slot struct {
 	number int
 	ready  bool   // Setup has succeeded
 	stop   func() // ends the context that Setup got
+	at     []int  // of the memory of each output in that of the worker
 	head   []byte
 }
 
@@ -85,6 +87,9 @@ func OpenWorker(ctx context.Context, s *jobspec.Spec, job *resolve.Job, f Functi
 		}
 		w.slots = append(w.slots, &slot{computeState: newComputeState(w.shared, lane), number: len(w.slots)})
 	}
+	if err := w.shareResults(s); err != nil { // a worker may not see the run's memory, as in a container
+		log.Debug("no shared memory for results", "error", err)
+	}
 	if s.Reads {
 		w.reader = newBlockReader(job.Inputs, s.Blocks, job.ReaderMargin(), s.ExtraReads)
 		if n := plan.BuffersEach(len(w.slots)); !f.Shared {
@@ -105,6 +110,46 @@ func OpenWorker(ctx context.Context, s *jobspec.Spec, job *resolve.Job, f Functi
 		return nil, errors.Join(err, job.Inputs.Close())
 	}
 	return w, nil
+}
+
+// shareResults makes the slots encode into memory that the run has allocated for this worker, if it
+// has. After an error they send all of their results.
+func (w *remoteWorker) shareResults(s *jobspec.Spec) error {
+	if w.number >= len(s.Results) {
+		return nil
+	}
+	pool, err := shm.Open(nil)
+	if err != nil {
+		return err
+	}
+	a, err := pool.Attach(shm.Handle(s.Results[w.number]), shm.ReadWrite)
+	if err != nil {
+		return errors.Join(fmt.Errorf("memory for results: %w", err), pool.Close())
+	}
+	area, err := shm.Slice[uint8](a)
+	if err != nil {
+		return errors.Join(err, pool.Close())
+	}
+	w.results = pool
+	outputs := recordBytes(s.Grid, s.Blocks, w.shared.writers)
+	at := 0
+	for i, parts := range slotMemory(area, len(w.slots), outputs) {
+		w.slots[i].memory = parts
+		for _, n := range outputs {
+			w.slots[i].at = append(w.slots[i].at, at)
+			at += n
+		}
+	}
+	return nil
+}
+
+// sharedAt returns where in the worker's memory the data of an output's record is, and false if it
+// is elsewhere.
+func (s *slot) sharedAt(i int, data []byte) (at int, ok bool) {
+	if s.memory == nil || len(s.memory[i]) == 0 || len(data) == 0 || &data[0] != &s.memory[i][0] {
+		return 0, false
+	}
+	return s.at[i], true
 }
 
 // record keeps an interval of a block for the block's answer.
@@ -231,8 +276,15 @@ func (w *remoteWorker) Compute(ctx context.Context, place int, read any) (_ [][]
 			return nil, w.failed(stageComputing, err)
 		}
 		w.applyCodec(o)
-		parts = append(parts, rec.Meta, rec.Data)
-		a.Outputs = append(a.Outputs, answerOutput{o.Type, o.Bands, len(rec.Meta) + len(rec.Data)})
+		parts = append(parts, rec.Meta)
+		out := answerOutput{Type: o.Type, Bands: o.Bands, Bytes: len(rec.Meta)}
+		if at, ok := s.sharedAt(i, rec.Data); ok {
+			out.Shared, out.At = len(rec.Data), at
+		} else {
+			parts = append(parts, rec.Data)
+			out.Bytes += len(rec.Data)
+		}
+		a.Outputs = append(a.Outputs, out)
 	}
 	if len(w.shared.writers) == 0 {
 		for _, v := range b.extras[0].Values {
@@ -359,8 +411,10 @@ func (w *remoteWorker) Close() (values []byte, err error) {
 			fmt.Errorf("closing worker %d: its value has %d bytes, at most %d are allowed", w.number+1, size, w.maxValue)))
 	}
 	errs = append(errs, w.inputs.Close())
-	if w.memory != nil {
-		errs = append(errs, w.memory.Close())
+	for _, p := range []*shm.Pool{w.memory, w.results} {
+		if p != nil {
+			errs = append(errs, p.Close())
+		}
 	}
 	return values, errors.Join(errs...)
 }

@@ -41,12 +41,15 @@ type Spec struct {
 	OutputBytes int64 `json:"output_bytes,omitempty"`
 	// AheadBytes is the maximum size of the pieces of remote files that a worker that reads fetches
 	// at once.
-	AheadBytes int64  `json:"ahead_bytes,omitempty"`
-	ExtraReads int    `json:"extra_reads,omitempty"` // see plan.Plan
-	GDALBytes  int64  `json:"gdal_bytes,omitempty"`  // size of GDAL's cache
-	Mixed      bool   `json:"mixed,omitempty"`       // workers need not produce the same bytes
-	Workers    int    `json:"workers"`
-	Site       []byte `json:"site,omitempty"`
+	AheadBytes int64 `json:"ahead_bytes,omitempty"`
+	ExtraReads int   `json:"extra_reads,omitempty"` // see plan.Plan
+	GDALBytes  int64 `json:"gdal_bytes,omitempty"`  // size of GDAL's cache
+	Mixed      bool  `json:"mixed,omitempty"`       // workers need not produce the same bytes
+	Workers    int   `json:"workers"`
+	// Results are handles of memory for results, by the number of the worker; those without one,
+	// such as replacements, send their results.
+	Results []string `json:"results,omitempty"`
+	Site    []byte   `json:"site,omitempty"`
 }
 
 // InputSpec is a file of an input, with the run's decisions on it.

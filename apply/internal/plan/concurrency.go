@@ -28,5 +28,5 @@ func (p *Plan) setWorkers(c *jobspec.Concurrency) {
 // many read ahead, and one in between.
 func BuffersEach(slots int) int { return 2*slots + 1 }
 
-// slotsEach returns how many blocks a worker process on this machine computes at once.
-func slotsEach(workers int) int { return max(1, runtime.GOMAXPROCS(0)/max(1, workers)) }
+// SlotsEach returns how many blocks a worker process on this machine computes at once.
+func SlotsEach(workers int) int { return max(1, runtime.GOMAXPROCS(0)/max(1, workers)) }

@@ -70,7 +70,7 @@ func (p *Plan) size(job *resolve.Job, width, height int) error {
 		z.needs = job.Values.Function.Needs
 	}
 	if c.On != nil {
-		z.slots = slotsEach(p.Workers)
+		z.slots = SlotsEach(p.Workers)
 		if z.here = min(p.Workers, runtime.GOMAXPROCS(0)); c.On.Capabilities().Local {
 			z.here, z.processes = p.Workers*z.slots, p.Workers
 		}

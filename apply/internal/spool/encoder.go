@@ -30,6 +30,7 @@ type Encoder struct {
 	level      []byte             // pixels of one overview tile, of all bands
 	read       []byte             // of a section, from the spool
 	rec        Record             // of the last encoded block
+	memory     []byte             // for the data of records; nil: they have memory of their own
 }
 
 // NewEncoder returns an encoder with the codings that the chooser selects. Its timings have this
@@ -42,6 +43,10 @@ func NewEncoder(l *Layout, c *Chooser, timings *timing.Recorder, lane string) *E
 	}
 	return e
 }
+
+// SetMemory makes the encoder put the data of each record at the beginning of memory. Data that
+// does not fit gets memory of its own.
+func (e *Encoder) SetMemory(memory []byte) { e.memory = memory }
 
 func (e *Encoder) encoder(c tiffwrite.Coding) *tiffwrite.Encoder {
 	enc := e.encoders[c]
@@ -64,6 +69,9 @@ func (e *Encoder) Encode(b block.Block, a *ndarray.Array, x Extra) (*Record, err
 	begin := time.Now()
 	var inStats time.Duration
 	w := b.Window
+	if e.memory != nil {
+		r.Data = e.memory[:0]
+	}
 	if cap(r.Data) == 0 { // pages that are never written take no memory, and growing copies all others
 		r.Data = make([]byte, 0, l.tileBytes(b)+l.overviewBytes(b.Number))
 	}

@@ -124,6 +124,20 @@ func (l *Layout) Parse(b block.Block, payload []byte) (*Record, error) {
 	return r, err
 }
 
+// ParseParts is Parse for a payload whose tables and data are apart.
+func (l *Layout) ParseParts(b block.Block, meta, data []byte) (*Record, error) {
+	r, err := l.parseMeta(b, meta, int64(len(meta))+int64(len(data)))
+	if err != nil {
+		return nil, err
+	}
+	if len(r.Meta) != len(meta) {
+		return nil, fmt.Errorf("%w of block %d, output %s: %d bytes of tables, want %d", ErrRecord, b.Number, l.Output,
+			len(meta), len(r.Meta))
+	}
+	r.Data = data
+	return r, nil
+}
+
 // parseMeta is like Parse without the data: head is the beginning of a payload of total bytes and
 // contains at least the tables.
 func (l *Layout) parseMeta(b block.Block, head []byte, total int64) (*Record, error) {

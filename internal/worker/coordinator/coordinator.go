@@ -83,6 +83,7 @@ type Options struct {
 type Result struct {
 	Block        int
 	Worker, Host string
+	Number       int // of the worker, as in client.JoinInfo
 	// Body is what the worker's Compute returned; it is valid until Accept returns.
 	Body []byte
 }

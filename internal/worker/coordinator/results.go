@@ -155,7 +155,8 @@ func (c *Coordinator) claim(ctx context.Context, k *connection, h protocol.Resul
 		c.release(released)
 		return struct{}{}, no
 	}
-	if err := c.accept(c.ctx, &Result{Block: h.Block, Worker: m.name, Host: m.host, Body: body}); err != nil {
+	result := &Result{Block: h.Block, Worker: m.name, Host: m.host, Number: m.number, Body: body}
+	if err := c.accept(c.ctx, result); err != nil {
 		c.end(fmt.Errorf("block %d, from worker %s: %w", h.Block, m.name, err))
 		c.mu.Lock()
 		defer c.mu.Unlock()
