@@ -50,6 +50,16 @@ type VectorRequest struct {
 
 func (r *VectorRequest) name() string { return cmp.Or(r.Name, r.Path) }
 
+// try is [try] for calls about the source. GDAL's message names the source as users know it.
+func (r *VectorRequest) try(op string, f func() bool) error {
+	err := try(r.name(), op, f)
+	var e *Error
+	if errors.As(err, &e) && r.Name != "" {
+		e.Text = strings.TrimPrefix(strings.ReplaceAll(e.Text, r.Path, r.Name), r.Name+": ")
+	}
+	return err
+}
+
 // VectorKey returns equal texts for two requests if and only if they burn the same. The path alone
 // does not identify a request, which may name an attribute. The key ignores the state of the
 // source and Name.
@@ -155,7 +165,7 @@ func (r *VectorRequest) open() (from hDataset, err error) {
 	if err := checkKind(r.Path); err != nil {
 		return 0, err
 	}
-	err = try(r.name(), "open its vectors", func() bool {
+	err = r.try("open its vectors", func() bool {
 		from = c.GDALOpenEx(driver.GDALName(r.Path), openVector|openVerbose, cStrings(r.Drivers),
 			cStrings(r.OpenOptions), nil)
 		return from != 0
@@ -271,7 +281,7 @@ func (r *VectorRequest) create(g raster.Grid, path string) (to hDataset, err err
 
 func (r *VectorRequest) burn(ctx context.Context, from, to hDataset, args []string, n RasterizeResult) error {
 	var options hBurning
-	err := try(r.name(), "burn", func() bool {
+	err := r.try("burn", func() bool {
 		options = c.GDALRasterizeOptionsNew(cStrings(args), nil)
 		return options != 0
 	})

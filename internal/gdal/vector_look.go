@@ -95,7 +95,7 @@ func (r *VectorRequest) transformation(l hLayer, layer *VectorLayer, g raster.Gr
 	if layer.CRS.IsZero() || g.CRS.IsZero() || SameCRS(layer.CRS, g.CRS) {
 		return 0, nil
 	}
-	err = try(r.name(), "bring features to the grid", func() bool {
+	err = r.try("bring features to the grid", func() bool {
 		to, err := srsOf(g.CRS)
 		if err != nil || to == 0 {
 			return false

@@ -347,7 +347,7 @@ func (r *VectorRequest) findLayer(from hDataset) (*VectorLayer, error) {
 func (r *VectorRequest) withLayer(from hDataset, f func(l hLayer) error) error {
 	var l hLayer
 	if r.SQL != "" {
-		err := try(r.name(), "run the statement "+strconv.Quote(r.SQL), func() bool {
+		err := r.try("run the statement "+strconv.Quote(r.SQL), func() bool {
 			l = c.GDALDatasetExecuteSQL(from, r.SQL, nil, nil)
 			return l != 0
 		})
@@ -363,12 +363,12 @@ func (r *VectorRequest) withLayer(from hDataset, f func(l hLayer) error) error {
 	if err != nil {
 		return err
 	}
-	if err := try(r.name(), "open the layer "+name,
+	if err := r.try("open the layer "+name,
 		func() bool { l = c.GDALDatasetGetLayerByName(from, name); return l != 0 }); err != nil {
 		return err
 	}
 	if r.Where != "" {
-		if err := try(r.name(), "take the condition "+strconv.Quote(r.Where), func() bool {
+		if err := r.try("take the condition "+strconv.Quote(r.Where), func() bool {
 			if c.OGR_L_SetAttributeFilter(l, r.Where) != 0 {
 				return false
 			}
@@ -428,7 +428,7 @@ func (r *VectorRequest) eachFeature(ctx context.Context, l hLayer, most int,
 		if err := ctx.Err(); err != nil {
 			return "", err
 		}
-		err = try(r.name(), "read its features", func() bool {
+		err = r.try("read its features", func() bool {
 			for i := 0; i < someFeatures && found == ""; i++ {
 				h := c.OGR_L_GetNextFeature(l)
 				if more = h != 0 && c.CPLGetLastErrorType() < classFailure; !more {

@@ -44,6 +44,7 @@ func (in *Inputs) ChooseModes(ctx context.Context, windows iter.Seq[block.Window
 }
 
 func (f *File) chooseMode(ctx context.Context, windows iter.Seq[block.Window]) error {
+	f.mixed = false // an earlier choice was for other blocks
 	var ranges []raster.Range
 	seen := map[raster.Range]bool{}
 	for w := range windows {

@@ -5,15 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/rundir"
 	"leat/apply/outcome"
+	"leat/internal/units"
 	"leat/objstore"
 )
 
@@ -31,8 +35,39 @@ type VectorCopy struct {
 }
 
 // CopyVector copies an object to a directory for temporary files. The caller closes the copy; a
-// later process removes that of a killed one.
-func CopyVector(ctx context.Context, store any, url string) (_ *VectorCopy, err error) {
+// later process removes that of a killed one. A part of the disk stays free.
+func CopyVector(ctx context.Context, store any, url string) (*VectorCopy, error) {
+	return copyVector(ctx, store, url, copyLimit(os.TempDir()))
+}
+
+// copyLimit returns how many bytes a copy in dir may take. A twentieth of the disk stays free, or
+// half of what is free where that is less.
+func copyLimit(dir string) int64 {
+	var st unix.Statfs_t
+	if unix.Statfs(dir, &st) != nil {
+		return math.MaxInt64 // writing will show it
+	}
+	free, whole := int64(st.Bavail)*int64(st.Bsize), int64(st.Blocks)*int64(st.Bsize)
+	return free - min(free/2, whole/20)
+}
+
+// limitedWriter writes at most left bytes, and otherwise fails.
+type limitedWriter struct {
+	w    io.Writer
+	left int64
+	err  error // for more bytes
+}
+
+func (l *limitedWriter) Write(b []byte) (int, error) {
+	if int64(len(b)) > l.left {
+		return 0, l.err
+	}
+	n, err := l.w.Write(b)
+	l.left -= int64(n)
+	return n, err
+}
+
+func copyVector(ctx context.Context, store any, url string, limit int64) (_ *VectorCopy, err error) {
 	f, ok := store.(Fetcher)
 	if !ok {
 		return nil, &outcome.JobError{Err: jobspec.Errorf("Vector.Path",
@@ -57,7 +92,8 @@ func CopyVector(ctx context.Context, store any, url string) (_ *VectorCopy, err 
 	if err != nil {
 		return nil, err
 	}
-	c.Version, err = f.Fetch(ctx, url, to)
+	c.Version, err = f.Fetch(ctx, url, &limitedWriter{to, limit,
+		fmt.Errorf("it has more than the %s that it may take of the disk, expected a smaller one", units.FormatSize(limit))})
 	if err = errors.Join(err, to.Close()); err != nil {
 		return nil, fmt.Errorf("%s can't be copied to %s: %w", objstore.Redact(url), dir.Path, err)
 	}
