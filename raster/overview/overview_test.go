@@ -2,6 +2,7 @@ package overview
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -113,6 +114,48 @@ func TestCenter(t *testing.T) {
 	for m := Nearest; m <= Center; m++ {
 		if got, err := ParseMethod(m.String()); got != m || err != nil {
 			t.Error(got, err)
+		}
+	}
+}
+
+// TestPickedPixels compares nearest and center with the pixel that each cell shall have. A level by
+// nearest made from the level before must have the same pixels.
+func TestPickedPixels(t *testing.T) {
+	for w := 1; w <= 20; w++ {
+		for h := 1; h <= 9; h++ {
+			stride := w + h%3
+			px := make([]uint16, stride*h)
+			for i := range px {
+				px[i] = uint16(i)
+			}
+			whole := Plane{Type: ndarray.Uint16, Width: w, Height: h, Stride: stride, Data: ndarray.BytesOf(px)}
+			before := whole
+			for _, f := range []int{2, 4, 8} {
+				rw, rh := Reduced(w, f), Reduced(h, f)
+				for _, m := range []Method{Nearest, Center} {
+					at := 0
+					if m == Center {
+						at = f / 2
+					}
+					want := make([]uint16, 0, rw*rh)
+					for y := range rh {
+						for x := range rw {
+							want = append(want, px[min(y*f+at, h-1)*stride+min(x*f+at, w-1)])
+						}
+					}
+					got := make([]uint16, rw*rh)
+					if err := Reduce(m, ndarray.BytesOf(got), whole, f, nil); err != nil || !slices.Equal(got, want) {
+						t.Fatalf("%v, factor %d of %dx%d: %v instead of %v (%v)", m, f, w, h, got, want, err)
+					}
+					if m == Center {
+						continue
+					}
+					if err := Reduce(m, ndarray.BytesOf(got), before, 2, nil); err != nil || !slices.Equal(got, want) {
+						t.Fatalf("factor %d of %dx%d from the level before: %v instead of %v (%v)", f, w, h, got, want, err)
+					}
+					before = Plane{Type: ndarray.Uint16, Width: rw, Height: rh, Stride: rw, Data: ndarray.BytesOf(got)}
+				}
+			}
 		}
 	}
 }
