@@ -19,6 +19,8 @@ func speedLine(latency time.Duration, workers int, p place) string {
 }
 
 const (
+	speedRecycled = "%s, recycled memory"
+
 	againSame = "second epoch in the same pool, %s"
 	againNew  = "second epoch in a new pool, which compares them with their source (%v), %s"
 
@@ -143,6 +145,9 @@ func (b *bench) speed(p place) error {
 				b.add(speedTable, same, sourceReads, float64(a.Epochs[1].Reads))
 				b.add(speedTable, same, sourceChecks, float64(a.Epochs[1].Checks))
 				t.Epochs = 1
+				if err := b.speedRecycled(p, t, what); err != nil {
+					return err
+				}
 				if a, err = b.one("again-"+name, t); err != nil {
 					return err
 				}
@@ -169,6 +174,18 @@ func (b *bench) speed(p place) error {
 		}
 	}
 	return nil
+}
+
+// speedRecycled measures objects a second of a task whose memory is recycled.
+func (b *bench) speedRecycled(p place, t task, what string) error {
+	return b.in(p, func(dir string) error {
+		t.Op, t.Dir = opRecycled, dir
+		a, err := b.one("speed-recycled-"+p.name+".prof", t)
+		if err == nil {
+			b.add(speedTable, fmt.Sprintf(speedRecycled, what), ours, b.perSecond(a.Epochs[0]))
+		}
+		return err
+	})
 }
 
 // served calls f with a server.

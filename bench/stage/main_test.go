@@ -48,6 +48,7 @@ func TestTheBenchmarkRuns(t *testing.T) {
 			want = append(want, fmt.Sprintf(cogRemote, line, l))
 		}
 	}
+	want = append(want, fmt.Sprintf(speedRecycled, speedLine(latencies[0], 32, p)))
 	for _, l := range latencies {
 		for _, n := range workers {
 			want = append(want, speedLine(l, n, p))

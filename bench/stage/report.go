@@ -201,6 +201,8 @@ func (b *bench) targets() (all []target) {
 	for _, p := range b.places {
 		note("objects a second, 32 workers, 5 ms, "+p.name+" > 6000",
 			value(speedTable, speedLine(latencies[0], 32, p), ours), above(6000))
+		note("the same, recycled memory, "+p.name+" > 6000",
+			value(speedTable, fmt.Sprintf(speedRecycled, speedLine(latencies[0], 32, p)), ours), above(6000))
 		note("objects a second, 32 workers, 20 ms, "+p.name+" > 1500",
 			value(speedTable, speedLine(latencies[1], 32, p), ours), above(1500))
 		note("processor time of an object, µs, "+p.name+" < 70",
