@@ -110,7 +110,8 @@ def demo(directory: _job.Path, size: int = 1024) -> dict[str, str]:
     ['B04.tif', 'B08.tif']
     """
     directory = _job.path_text(directory, "directory")
-    done = subprocess.run([_binary.binary(), "demo", f"--size={int(size)}", "--", directory],
+    size = _whole(size, "size")
+    done = subprocess.run([_binary.binary(), "demo", f"--size={size}", "--", directory],
                           stdin=subprocess.DEVNULL, capture_output=True)
     if done.returncode != 0:
         text = _run.in_python(done.stderr.decode(errors="replace").split("\nhint: see leat")[0])

@@ -69,7 +69,12 @@ class Cache(CacheFiller):
                  max_bytes: Union[int, str] = 0, verify: str = "first", durability: str = "none",
                  allow_remote: bool = False) -> None:
         self._closed = True  # until it is open, for __del__
+        if not hasattr(slots, "__index__"):
+            raise TypeError(f"slots: got {type(slots).__name__}, want a whole number")
         slots = operator.index(slots)
+        for name, value in (("path", path), ("dir", dir)):
+            if value is not None and not isinstance(value, (str, os.PathLike)):
+                raise TypeError(f"{name}: got {type(value).__name__}, want a path")
         if not 1 <= slots <= MAX_SLOTS:
             raise ValueError(f"slots {slots}: want 1 to {MAX_SLOTS}")
         _check_choice("verify", verify, VERIFY)
@@ -176,6 +181,8 @@ class Cache(CacheFiller):
         (True, b'one')
         """
         _check_choice("verify", verify, VERIFY)
+        if not isinstance(handle, str):
+            raise TypeError(f"handle: got {type(handle).__name__}, want a text")
         fd, sealed = files.open_handle(handle)
         hidden = ""
         if not sealed:

@@ -46,6 +46,9 @@ class CacheFiller(CacheWriter):
         ...     cache.get_or_fill(1, lambda: b"slow"), cache.get_or_fill(1, lambda: b"other")
         (b'slow', b'slow')
         """
+        if not callable(function):
+            raise TypeError(f"function: got {type(function).__name__}, want a function without "
+                            "arguments")
         data = self.get(i)
         if data is not None:
             return data
@@ -126,6 +129,13 @@ def _call(function: Callable[[], Buffer]) -> bytes:
     filling.yes = True
     try:
         data = function()
-        return data if type(data) is bytes else bytes(memoryview(data))  # bytes(5) is b"\0\0\0\0\0"
+        if type(data) is bytes:
+            return data
+        try:
+            return bytes(memoryview(data))  # bytes(5) is b"\0\0\0\0\0"
+        except TypeError:
+            raise TypeError("the function that fills the slot returned "
+                            f"{type(data).__name__}, want bytes, or another object that has a "
+                            "buffer") from None
     finally:
         filling.yes = False

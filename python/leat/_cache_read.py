@@ -39,7 +39,7 @@ class CacheReader(CacheState):
                 entry: bytes = data[at:at + length]
                 if start and len(entry) == length:  # 0: dropped by preserve
                     return entry
-        except IndexError:
+        except (IndexError, TypeError):
             pass
         return self._get(i)
 
@@ -64,7 +64,7 @@ class CacheReader(CacheState):
                 entry: memoryview = view[at:at + length]
                 if start and len(entry) == length:
                     return entry
-        except IndexError:
+        except (IndexError, TypeError):
             pass
         return self._get_view(i)
 

@@ -152,6 +152,8 @@ class CacheState:
             raise Closed(f"{self!r}: it is closed")
         if self._broken:
             raise Error(f"{self!r}: {self._broken}")
+        if not hasattr(i, "__index__"):
+            raise TypeError(f"slot: got {type(i).__name__}, want a whole number")
         if not 0 <= i < self._n:
             raise IndexError(f"slot {i}: want 0 to {self._n - 1}")
 

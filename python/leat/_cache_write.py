@@ -40,7 +40,11 @@ class CacheWriter(CacheReader):
         ...     cache.put(0, b"first"), cache.put(0, b"second"), cache.get(0)
         (True, False, b'first')
         """
-        view = memoryview(data)
+        try:
+            view = memoryview(data)
+        except TypeError:
+            raise TypeError(f"data: got {type(data).__name__}, want bytes, or another object that "
+                            "has a buffer") from None
         if not view.c_contiguous:
             raise ValueError("data: not contiguous")
         return self._put(i, [view.cast("B")] if view.nbytes else []) == STORED

@@ -49,6 +49,19 @@ def run(task: "tuple[str, str, int, Any]") -> tuple[int, int]:
     return os.getpid(), result.blocks
 
 
+class Scenes:
+    """Scenes is a data set for loaders, whose items are runs."""
+
+    def __init__(self, tasks: list[Any]) -> None:
+        self.tasks = tasks
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def __getitem__(self, i: int) -> tuple[int, int]:
+        return run(self.tasks[i])
+
+
 @needs("numpy", "rasterio")
 @slow("starts pools of processes")
 class Pools(SceneCase):
@@ -102,19 +115,12 @@ class Pools(SceneCase):
     @needs("torch")
     def test_data_loader(self) -> None:
         import torch.utils.data
-
-        tasks = self.tasks(0)
-
-        class Scenes(torch.utils.data.Dataset):  # type: ignore[misc,type-arg,unused-ignore]
-            def __len__(self) -> int:
-                return len(tasks)
-
-            def __getitem__(self, i: int) -> tuple[int, int]:
-                return run(tasks[i])
-
-        loader = torch.utils.data.DataLoader(Scenes(), batch_size=None, num_workers=2,
-                                             multiprocessing_context="fork")
-        self.check([(int(pid), int(blocks)) for pid, blocks in loader])
+        scenes: Any = Scenes(self.tasks(0))
+        for method in ("fork", "spawn", "forkserver"):
+            with self.subTest(method):
+                loader = torch.utils.data.DataLoader(scenes, batch_size=None, num_workers=2,
+                                                     multiprocessing_context=method)
+                self.check([(int(pid), int(blocks)) for pid, blocks in loader])
 
 
 @needs("numpy", "rasterio")

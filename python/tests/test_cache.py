@@ -257,6 +257,29 @@ class Entries(Cases):
             self.assertIs(c._fast, earlier)
             self.assertEqual(data, b"data")
 
+    def test_wrong_types(self) -> None:
+        wrong: Any = "1"
+        number: Any = 1
+        for text, make in (("slots: got str", lambda: leat.Cache(wrong)),
+                           ("path: got int", lambda: leat.Cache(1, number)),
+                           ("dir: got int", lambda: leat.Cache(1, dir=number)),
+                           ("handle: got int", lambda: leat.Cache.attach(number))):
+            with self.assertRaisesRegex(TypeError, text):
+                make()
+        c = self.cache()
+        for call in (c.get, c.view, c.get_array, lambda i: c.put(i, b""),
+                     lambda i: c.get_or_fill(i, bytes)):
+            for i in (wrong, 1.0, None):
+                with self.assertRaisesRegex(TypeError, "slot: got .*, want a whole number"):
+                    call(i)
+        with self.assertRaisesRegex(TypeError, "data: got str, want bytes"):
+            c.put(0, wrong)
+        with self.assertRaisesRegex(TypeError, "function: got str, want a function"):
+            c.get_or_fill(0, wrong)
+        with self.assertRaisesRegex(TypeError, "returned str, want bytes"):
+            c.get_or_fill(0, lambda: wrong)
+        self.assertIsNone(c.get(0))
+
     def test_verify(self) -> None:
         for verify, reads in (("first", 1), ("always", 3), ("never", 0)):
             with self.named(verify=verify) as c:
