@@ -46,3 +46,20 @@ func BenchmarkWorkers(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkLargeMachine: 64 workers whose results hold their tiles, 2.9 MB, or only where these are
+// in shared memory. 3000 blocks.
+func BenchmarkLargeMachine(b *testing.B) {
+	for _, bytes := range []int{4 << 10, 2900 << 10} {
+		b.Run(fmt.Sprintf("workers=64/result=%d", bytes), func(b *testing.B) {
+			for b.Loop() {
+				f, err := Run(b.Context(), Options{Workers: 64, Blocks: 3000, BodyBytes: bytes})
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(f.PerSecond, "blocks/s")
+				b.ReportMetric(f.LeaseP99.Seconds()*1e3, "lease-p99-ms")
+			}
+		})
+	}
+}
