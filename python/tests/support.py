@@ -17,7 +17,7 @@ SHORT = os.environ.get("LEAT_TEST_SHORT") == "1"
 
 
 LEFT_OUT = os.environ.get("LEAT_TEST_LEFT_OUT") == "1" and not SHORT
-"""Whether only tests run that -short leaves out, or of which it leaves out a part: make test-rest."""
+"""Whether only tests run that -short leaves out, or leaves out a part of: make test-rest."""
 
 
 def slow(reason: str) -> Callable[[T], T]:
