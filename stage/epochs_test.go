@@ -109,8 +109,8 @@ func testEpochsEvictForLargeObject(t *testing.T) {
 		t.Error("an object in use was evicted")
 	}
 	// What is in use stays, and ends the search.
-	other := p.Prefetch(s, "other large")
 	s.put("other large", object{size: 20 * mib})
+	other := p.Prefetch(s, "other large")
 	defer other.Release()
 	wantBytes(t, other, s, 0)
 	if stateOf(other) == staged {

@@ -63,10 +63,10 @@ func TestScripts(t *testing.T) {
 	runScripts(t, "testdata/script")
 }
 
-// TestGDALScripts runs testdata/gdal: more of GDAL's formats and grids.
+// TestGDALScripts runs testdata/gdal: formats, warped inputs, vectors and cutlines in detail.
 func TestGDALScripts(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short: starts GDAL some fifty times")
+		t.Skip("-short: loads GDAL some hundred times")
 	}
 	t.Parallel()
 	runScripts(t, "testdata/gdal")

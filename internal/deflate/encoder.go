@@ -82,6 +82,7 @@ func NewEncoder(o Options) *Encoder {
 // AppendZlib appends a zlib stream (RFC 1950) of src to dst and returns the result. The stream
 // depends on src and the options only. It has at most len(src)+len(src)/1000+64 bytes.
 func (e *Encoder) AppendZlib(dst, src []byte) []byte {
+	noteRead(e, src)
 	// Deflate, a window of 32 KiB, the fastest level, and the check bits: a multiple of 31.
 	w := bitWriter{out: append(dst, 0x78, 0x01), at: len(dst) + 2}
 	if len(src) == 0 {
@@ -98,7 +99,9 @@ func (e *Encoder) AppendZlib(dst, src []byte) []byte {
 		}
 	}
 	w.align()
-	return binary.BigEndian.AppendUint32(w.out[:w.at], adler.Checksum(src))
+	out := binary.BigEndian.AppendUint32(w.out[:w.at], adler.Checksum(src))
+	noteWritten(out[len(dst):])
+	return out
 }
 
 // choose returns the matcher for src[at:end]: it compares the sizes to which each encodes a sample.
