@@ -377,6 +377,74 @@ func killWorkers(r *Running, n int) (killed int) {
 	return killed
 }
 
+// TestStoppedWorkersSameBytes stops one worker until it is lost, and the others for moments. All
+// encode into memory from which the run writes.
+func TestStoppedWorkersSameBytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a stopped worker is lost after 10 s")
+	}
+	t.Parallel()
+	red, _ := scene(t)
+	whole := filepath.Join(t.TempDir(), "whole.tif")
+	job := slowRemote(red, whole, 0, 0)
+	job.Concurrency = Concurrency{}
+	mustRun(t, job)
+	dir := t.TempDir()
+	job = slowRemote(red, filepath.Join(dir, "out.tif"), 3, 350*time.Millisecond)
+	out := job.Outputs["out"]
+	out.Type, out.Bands = ndarray.Uint16, 1
+	job.Outputs["out"] = out
+	r, err := Start(t.Context(), job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := stopWorkers(r)
+	res, err := r.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !lost || res.Workers.LostWorkers == 0 {
+		t.Errorf("%d workers were lost", res.Workers.LostWorkers)
+	}
+	sameFileBytes(t, "with stopped workers", job.Outputs["out"].Path, fileBytes(t, whole))
+	noTraces(t, dir)
+}
+
+// stopWorkers stops workers of a run at random moments until the run has ended: the first one until
+// it is lost, the others for moments. It reports whether the first one was lost.
+func stopWorkers(r *Running) (lost bool) {
+	first := 0
+	for {
+		select {
+		case <-r.Done():
+			return lost
+		case <-time.After(time.Duration(rand.IntN(20)) * time.Millisecond):
+		}
+		var joined []int
+		for _, w := range remoteStatus(r).Workers {
+			switch {
+			case w.PID == first && w.State == worker.StateLost && !lost:
+				lost = syscall.Kill(first, syscall.SIGCONT) == nil
+			case w.PID != first && w.State == worker.StateJoined && w.Done > 0:
+				joined = append(joined, w.PID)
+			}
+		}
+		if len(joined) == 0 {
+			continue
+		}
+		pid := joined[rand.IntN(len(joined))]
+		if syscall.Kill(pid, syscall.SIGSTOP) != nil {
+			continue
+		}
+		if first == 0 {
+			first = pid
+			continue
+		}
+		time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
+		_ = syscall.Kill(pid, syscall.SIGCONT)
+	}
+}
+
 func TestAllWorkersLost(t *testing.T) {
 	red, _ := scene(t)
 	job := slowRemote(red, filepath.Join(t.TempDir(), "out.tif"), 2, time.Hour)

@@ -60,7 +60,7 @@ func (o *dispatcher) run(ctx context.Context) error {
 		o.encodings = append(o.encodings, map[*output.Writer]*spool.Encoder{})
 	}
 	if err := o.open(); err != nil {
-		return err
+		return errors.Join(err, o.shared.close())
 	}
 	err := o.work(ctx)
 	if cerr := o.coordinator.Close(); err == nil {

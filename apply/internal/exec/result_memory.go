@@ -10,6 +10,7 @@ import (
 	"leat/internal/worker/coordinator"
 	"leat/ndarray"
 	"leat/raster"
+	"leat/raster/overview"
 	"leat/shm"
 )
 
@@ -31,7 +32,8 @@ func newResultMemory(workers, slots int, outputs []int) (*resultMemory, error) {
 	if each == 0 {
 		return nil, nil
 	}
-	pool, err := shm.Open(nil)
+	// Never a file: tiles would be written to a disk twice, and a killed run would leave it behind.
+	pool, err := shm.Open(&shm.Options{Place: shm.Memfd})
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +105,8 @@ func recordBytes(grid raster.Grid, p block.Plan, writers []*output.Writer) (list
 			continue
 		}
 		n := output.RoundUp(w, o.TileWidth) * output.RoundUp(h, o.TileHeight) * pixel
-		if len(o.Factors) > 0 { // the pixels of all overview levels are half of the block's at most
-			n += n / 2
+		for _, f := range o.Factors {
+			n += overview.Reduced(w, f) * overview.Reduced(h, f) * pixel
 		}
 		list = append(list, output.RoundUp(n+recordSlack, recordAlign))
 	}

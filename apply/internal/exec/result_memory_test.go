@@ -2,11 +2,16 @@ package exec
 
 import (
 	"errors"
+	"os"
+	"slices"
 	"testing"
 
+	"leat/apply/internal/output"
 	"leat/apply/internal/spool"
 	"leat/block"
 	"leat/internal/worker/coordinator"
+	"leat/ndarray"
+	"leat/raster"
 )
 
 func TestPlacesInResultMemory(t *testing.T) {
@@ -49,6 +54,38 @@ func TestPlacesInResultMemory(t *testing.T) {
 	}
 	if err := none.close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestResultMemoryIsNoFile: arrays in files are for those that must be shared.
+func TestResultMemoryIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("LEAT_TEMP_FOLDER", dir)
+	m, err := newResultMemory(1, 1, []int{1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := m.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("%v, %v", files, err)
+	}
+}
+
+func TestRecordBytes(t *testing.T) {
+	writer := func(o output.Output) *output.Writer { return &output.Writer{Output: o} }
+	got := recordBytes(raster.Grid{Width: 1000, Height: 100}, block.Plan{WindowWidth: 512, WindowHeight: 256},
+		[]*output.Writer{
+			writer(output.Output{Type: ndarray.Uint16, Bands: 3, TileWidth: 256, TileHeight: 128}),
+			writer(output.Output{Type: ndarray.Uint8, Bands: 1, TileWidth: 256, TileHeight: 128, Factors: []int{2, 8}}),
+			writer(output.Output{TileWidth: 256, TileHeight: 128}),
+		})
+	want := []int{512*128*6 + recordSlack, output.RoundUp(512*128+256*50+64*13+recordSlack, recordAlign), 0}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v instead of %v", got, want)
 	}
 }
 

@@ -2,6 +2,7 @@ package spool
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -162,6 +163,14 @@ func TestRecordRoundTrip(t *testing.T) {
 		made, err := e.Encode(b, pixels(b), Extra{Col: n, Values: [][]byte{[]byte("a value"), {}}})
 		if err != nil {
 			t.Fatal(err)
+		}
+		for _, n := range []int{0, len(made.Data) - 1, len(made.Data) + 1} {
+			if _, err := l.ParseParts(b, made.Meta, make([]byte, n)); !errors.Is(err, ErrRecord) {
+				t.Errorf("block %d: tables of %d bytes of data with %d: %v", b.Number, len(made.Data), n, err)
+			}
+		}
+		if apart, err := l.ParseParts(b, made.Meta, made.Data); err != nil || &apart.Data[0] != &made.Data[0] {
+			t.Errorf("block %d: %v", b.Number, err)
 		}
 		read, err := l.Parse(b, append(slices.Clone(made.Meta), made.Data...))
 		if err != nil {

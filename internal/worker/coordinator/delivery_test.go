@@ -10,6 +10,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -141,6 +142,51 @@ func TestDuplicateResultWaitsForAccept(t *testing.T) {
 	sending.Wait()
 	if len(in) != 0 {
 		t.Error("it was accepted twice")
+	}
+}
+
+// A worker may reuse the memory of a result after the answer only, even if it is lost before.
+func TestLostWorkerKeepsResult(t *testing.T) {
+	for _, transport := range transports {
+		t.Run(transport, func(t *testing.T) {
+			const blocks = 4
+			k := newTaken()
+			o := testOptions(blocks, k)
+			o.Workers, o.Holds = 2, func(int) int { return blocks }
+			in, goOn := make(chan struct{}), make(chan struct{})
+			release := sync.OnceFunc(func() { close(goOn) })
+			var results atomic.Int64
+			o.Accept = func(ctx context.Context, r *Result) error {
+				if results.Add(1) == 1 {
+					close(in)
+					<-goOn
+				}
+				return k.accept(ctx, r)
+			}
+			c := newTestCoordinator(t, o)
+			defer release()
+			var computed atomic.Int64
+			lost := startWorker(t, environmentOf(t, c, transport, "test-0"), &plain{holds: blocks,
+				onCompute: func(context.Context, int) error {
+					computed.Add(1)
+					return nil
+				}})
+			<-in
+			c.Exited(worker.Exit{Name: "test-0"})
+			if err := lost.wait(); !errors.Is(err, client.ErrLost) {
+				t.Errorf("the lost worker: %v", err)
+			}
+			if n := computed.Load(); n != 1 {
+				t.Errorf("it computed %d blocks in one slot while the run accepted the first", n)
+			}
+			startWorker(t, environmentOf(t, c, transport, "test-1"), &plain{})
+			until(t, "the other blocks", func() bool { return c.Status().Done == blocks-1 })
+			release()
+			if err := waitRun(t, c); err != nil {
+				t.Error(err)
+			}
+			k.check(t, blocks)
+		})
 	}
 }
 
