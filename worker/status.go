@@ -59,5 +59,5 @@ type WorkerStatus struct {
 	Joined, Heard          time.Time // zero: never
 	Held                   []int     // blocks, unordered
 	Done                   int       // blocks whose results were accepted from it
-	Bytes                  int64     // of those results
+	Bytes                  int64     // of those results, as received; without data in shared memory
 }

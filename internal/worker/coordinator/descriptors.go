@@ -10,8 +10,9 @@ import (
 const (
 	// remoteDescriptors counts a worker's connections: for heartbeats, leases and results.
 	remoteDescriptors = 3
-	// localDescriptors counts a child's connections, its output pipe, and its process handle.
-	localDescriptors = 5
+	// localDescriptors counts a child's connections, its output pipe, its process handle, and the
+	// memory for its results.
+	localDescriptors = 6
 	// otherDescriptors is for inputs, outputs, and connections that have not sent the token.
 	otherDescriptors   = 256
 	maxUnauthenticated = 512

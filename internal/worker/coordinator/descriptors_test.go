@@ -22,7 +22,7 @@ func TestCheckDescriptors(t *testing.T) {
 		{workers: 257, cur: 1024, max: 1024,
 			wantError: "257 workers need 1027 open files (3 each and 256 others), the limit is 1024 (RLIMIT_NOFILE): at most 256 workers"},
 		{workers: 257, cur: 1024, max: 4096, raised: 4096},
-		{workers: 200, local: true, cur: 1024, max: 1024, wantError: "at most 153 workers"},
+		{workers: 200, local: true, cur: 1024, max: 1024, wantError: "at most 128 workers"},
 		{workers: 1, cur: 16, max: 16, wantError: "at most 0 workers"},
 	} {
 		var raised uint64
