@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 		"large raster":     largeRaster,
 		"vector output":    vectorOutput,
 		"format output":    formatOutput,
-		"hanging function": hangingFunction,
+		"endless function": endlessFunction,
 		"table output":     tableOutput,
 	})
 	goleak.VerifyTestMain(m)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -110,6 +111,21 @@ def hangs(b):
         f.write("%d %d" % (os.getpid(), child))
     os.rename(path + ".new", path)
     time.sleep(1000)
+
+def forks(b):
+    import ctypes
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "__register_atfork"):  # children take some milliseconds to begin
+        handler = ctypes.cast(libc.sched_yield, ctypes.c_void_p)
+        for i in range(20000):
+            libc.__register_atfork(None, None, handler, None)
+    open(b.params["pids"], "w").close()
+    while True:
+        child = os.fork()
+        if child == 0:
+            time.sleep(1000)
+        os.kill(child, 9)
+        os.waitpid(child, 0)
 
 def pool(b):
     import concurrent.futures
@@ -438,13 +454,13 @@ func TestPythonHangsAndIsCanceled(t *testing.T) {
 	}
 }
 
-// hangingFunction is a child that runs a function that hangs: its arguments are file, Python and
-// the file of pids.
-func hangingFunction(args []string) error {
+// endlessFunction is a child that runs a function that does not return: its arguments are file,
+// Python, the function and the file of pids.
+func endlessFunction(args []string) error {
 	grid := mapGrid(64, 64, 0, 0)
-	job := Job{Outputs: map[string]Output{"out": {Path: args[2] + ".tif"}}, Controls: Controls{Grid: &grid},
-		Python: &Python{File: args[0], Name: "hangs", Executable: args[1],
-			Params: json.RawMessage(fmt.Sprintf(`{"pids": %q}`, args[2]))},
+	job := Job{Outputs: map[string]Output{"out": {Path: args[3] + ".tif"}}, Controls: Controls{Grid: &grid},
+		Python: &Python{File: args[0], Executable: args[1], Name: args[2],
+			Params: json.RawMessage(fmt.Sprintf(`{"pids": %q}`, args[3]))},
 		Concurrency: Concurrency{Workers: 1}}
 	_, err := Run(context.Background(), job)
 	return err
@@ -453,12 +469,63 @@ func hangingFunction(args []string) error {
 func TestPythonOfKilledRun(t *testing.T) {
 	job := pythonJob(t, "hangs")
 	pids := filepath.Join(t.TempDir(), "pids")
-	c := proctest.New("hanging function", job.Python.File, job.Python.Executable, pids)
+	c := proctest.New("endless function", job.Python.File, job.Python.Executable, "hangs", pids)
 	c.Start(t)
 	text := awaitFile(t, pids)
 	c.Kill()
 	c.Wait()
 	gone(t, text)
+}
+
+func TestPythonOfRunKilledAtAnyTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: kills twenty runs")
+	}
+	if _, err := os.Stat("/proc/self/environ"); err != nil {
+		t.Skip(err)
+	}
+	job := pythonJob(t, "forks")
+	for i := range 20 {
+		name := fmt.Sprintf("killed-run-%d-%d", os.Getpid(), i) // in the environment of its processes
+		begun := filepath.Join(t.TempDir(), name)
+		c := proctest.New("endless function", job.Python.File, job.Python.Executable, "forks", begun)
+		c.Start(t)
+		if i%2 == 0 {
+			awaitFile(t, begun)
+		}
+		time.Sleep(rand.N(500 * time.Millisecond))
+		c.Kill()
+		c.Wait()
+		for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+			left := processesOf(t, name)
+			if len(left) == 0 {
+				break
+			}
+			if time.Since(begin) > time.Minute {
+				for _, pid := range left {
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+				}
+				t.Fatalf("processes %v of run %d still run", left, i)
+			}
+		}
+	}
+}
+
+// processesOf returns the processes that have a text in their environment.
+func processesOf(t *testing.T, text string) []int {
+	t.Helper()
+	paths, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for _, path := range paths {
+		if environ, err := os.ReadFile(path); err == nil && bytes.Contains(environ, []byte(text)) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 func TestPythonFunctionThatPrintsForksAndUsesThreads(t *testing.T) {

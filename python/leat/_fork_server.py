@@ -28,7 +28,6 @@ def fork_processes(control: socket.socket) -> socket.socket:
     except ImportError:
         pass  # without NumPy: loading a function says so
     gc.freeze()
-    server = os.getpid()
     while True:
         request, ancillary, _, _ = control.recvmsg(_REQUEST.size, _SPACE, _FLAGS)
         if not request:
@@ -50,7 +49,7 @@ def fork_processes(control: socket.socket) -> socket.socket:
         if letter == ord("f") and not error:
             if value == 0:
                 control.close()
-                return _begin(server, *descriptors)
+                return _begin(*descriptors)
             with contextlib.suppress(OSError):  # it has ended
                 os.setpgid(value, value)  # here too: leat may kill the group at once
         for descriptor in descriptors:
@@ -58,10 +57,8 @@ def fork_processes(control: socket.socket) -> socket.socket:
         control.sendall(_REPLY.pack(error, value))
 
 
-def _begin(server: int, connection: int, output: int) -> socket.socket:
+def _begin(connection: int, output: int) -> socket.socket:
     """Begin a forked process, which writes to output."""
-    if os.getppid() != server:  # it ended before this process asked to end with it
-        os._exit(1)
     os.setpgid(0, 0)
     for descriptor in (1, 2):
         os.dup2(output, descriptor)

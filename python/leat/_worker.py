@@ -25,19 +25,16 @@ _MALLOC_VARIABLES = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC
 
 def main(descriptor: int) -> None:
     """Serve in a process that leat has started, or in processes forked from it."""
-    parent = os.getppid()
     os.set_inheritable(descriptor, False)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[attr-defined]
     import faulthandler
     faulthandler.enable()
+    connection = socket.socket(fileno=descriptor)
     if sys.platform == "linux":
         import ctypes
         libc = ctypes.CDLL(None)
         _die_with_parent(libc)
         _keep_memory(libc)
-    if os.getppid() != parent:
-        os._exit(1)
-    connection = socket.socket(fileno=descriptor)
     if "fork" in sys.argv[2:]:
         from ._fork_server import fork_processes
         connection = fork_processes(connection)
@@ -45,17 +42,28 @@ def main(descriptor: int) -> None:
 
 
 def _die_with_parent(libc: "ctypes.CDLL") -> None:
-    """Make forked processes end with this one."""
+    """Make forked processes end with the process that forked them, as leat makes this one."""
     import _thread
     import signal
-    prctl, main_thread = libc.prctl, _thread.get_ident()
+    prctl, main_thread, parent = libc.prctl, _thread.get_ident(), 0
 
-    def set_signal() -> None:
+    def before() -> None:
+        nonlocal parent
+        parent = os.getpid()
+
+    def after() -> None:
+        nonlocal main_thread
+        thread = _thread.get_ident()
         # PR_SET_PDEATHSIG, which fork clears. The signal comes when the thread that forked ends,
         # and threads other than the main one may end before the process.
-        if _thread.get_ident() == main_thread:
+        if thread == main_thread:
             prctl(1, signal.SIGKILL, 0, 0, 0)
-    os.register_at_fork(after_in_child=set_signal)
+            # The parent may have ended before. It is 0 if it is in another namespace.
+            if os.getppid() not in (parent, 0):
+                os._exit(1)
+        main_thread = thread
+
+    os.register_at_fork(before=before, after_in_child=after)
 
 
 def _keep_memory(libc: "ctypes.CDLL") -> None:
