@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import pickle
+import threading
 from typing import Any
 from unittest import mock
 
@@ -624,9 +625,21 @@ class Workers(RiosCase):
         self.apply(copy, {"a": a}, {"o": self.path("o.img")}, setProgress=progress)
         self.assertEqual((progress.calls[0], progress.calls[-1], progress.resets), (0, 100, 1))
         self.assertEqual(progress.calls, sorted(set(progress.calls)))
+        # Only the first block is computed before the run is cancelled.
+        applier, cancelled = rios("applier"), threading.Event()
+        style = applier.ConcurrencyStyle(numComputeWorkers=1, computeWorkerKind=applier.CW_THREADS)
+
+        def waits(info: Any, inputs: Any, outputs: Any) -> None:
+            if not info.isFirstBlock():
+                cancelled.wait()
+            copy(info, inputs, outputs)
+
         progress.cancelled = True
-        with self.assertRaises(rios("rioserrors").ProcessCancelledError):
-            self.apply(copy, {"a": a}, {"o": self.path("p.img")}, setProgress=progress)
+        with mock.patch("leat._apply._THREAD_SECONDS", 0):
+            with self.assertRaises(rios("rioserrors").ProcessCancelledError):
+                self.apply(waits, {"a": a}, {"o": self.path("p.img")}, setProgress=progress,
+                           setConcurrencyStyle=style)
+        cancelled.set()
         self.assertFalse(os.path.exists(self.path("p.img")))
 
 
