@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"syscall"
+	"time"
 
 	"leat/internal/childproc"
 
@@ -21,7 +22,11 @@ type forkServer struct {
 	users   int // processes that it has forked and that have not ended; under Function.mu
 
 	requests chan struct{} // holds a token while no request runs
+	limit    time.Duration // how long it may take to fork, or to wait for a process that has ended
 }
+
+// forkLimit allows for a busy machine: a fork takes 3 ms.
+const forkLimit = time.Minute
 
 // The requests to a fork server (docs/format/function.md), and the lengths of a request and of its
 // answer.
@@ -102,7 +107,7 @@ func startForkServer(ctx context.Context, executable string, out io.Writer) (*fo
 	if err != nil {
 		return nil, err
 	}
-	s := &forkServer{process: p, requests: make(chan struct{}, 1)}
+	s := &forkServer{process: p, requests: make(chan struct{}, 1), limit: forkLimit}
 	s.requests <- struct{}{}
 	stop := context.AfterFunc(ctx, p.kill)
 	forks, err := s.request(requestStart, 0)
@@ -125,11 +130,17 @@ func (s *forkServer) request(kind byte, pid int, descriptors ...int) (int, error
 	<-s.requests
 	defer func() { s.requests <- struct{}{} }()
 	c := s.process.conn
+	if kind != requestStart { // which imports NumPy
+		_ = c.SetDeadline(time.Now().Add(s.limit))
+	}
 	message := binary.LittleEndian.AppendUint32([]byte{kind, 0, 0, 0}, uint32(pid))
 	err := c.send(message, descriptors)
 	var reply [replySize]byte
 	if err == nil {
 		_, err = io.ReadFull(c, reply[:])
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) { // a late answer would be taken for that of the next request
+		s.process.kill()
 	}
 	if err != nil {
 		return 0, s.process.explain(ended(err))

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"leat/internal/pytest"
 )
@@ -111,6 +112,29 @@ func TestKilledForkServer(t *testing.T) {
 	_, err := p.conn.call(t.Context(), closeMessage{Type: "close"}, "closed")
 	if !errors.As(err, new(*EndedError)) {
 		t.Errorf("a call after the end of the fork server: %v", err)
+	}
+	startProcess(t, f).end()
+}
+
+// A fork server that does not answer is killed, with its processes. Later ones have another.
+func TestStoppedForkServer(t *testing.T) {
+	if !canAwaitForked() {
+		t.Skip("the kernel has no pidfd_open")
+	}
+	var out lineWriter
+	f := newFunction(t, "def f(b):\n    pass\n", &out)
+	p := startProcess(t, f)
+	server := f.server
+	server.limit = 10 * time.Millisecond
+	if err := syscall.Kill(server.process.pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := f.start(t.Context()); !errors.As(err, new(*EndedError)) {
+		t.Errorf("starting a process: %v", err)
+	}
+	<-p.exited
+	if !server.process.hasEnded() {
+		t.Error("the fork server has not ended")
 	}
 	startProcess(t, f).end()
 }
