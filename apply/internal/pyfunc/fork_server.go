@@ -174,7 +174,10 @@ func (s *forkServer) fork(out io.Writer, released func()) (_ *process, err error
 	}
 	p.reap = func() (syscall.WaitStatus, error) {
 		status, err := s.request(requestWait, p.pid)
-		if err != nil {
+		switch {
+		case err != nil && s.process.hasEnded() && s.process.how != nil:
+			return 0, fmt.Errorf("its fork server ended: %w", s.process.how)
+		case err != nil:
 			return 0, errNotSeen
 		}
 		return syscall.WaitStatus(status), nil

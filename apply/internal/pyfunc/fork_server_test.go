@@ -110,7 +110,7 @@ func TestKilledForkServer(t *testing.T) {
 	}
 	<-p.exited
 	_, err := p.conn.call(t.Context(), closeMessage{Type: "close"}, "closed")
-	if !errors.As(err, new(*EndedError)) {
+	if !errors.As(err, new(*EndedError)) || !strings.HasSuffix(err.Error(), "its fork server ended: killed by SIGKILL") {
 		t.Errorf("a call after the end of the fork server: %v", err)
 	}
 	startProcess(t, f).end()

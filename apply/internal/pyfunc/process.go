@@ -184,7 +184,7 @@ func (p *process) wait() {
 	close(p.exited)
 }
 
-var errNotSeen = errors.New("its end was not seen")
+var errNotSeen = errors.New("its status is unknown")
 
 // inWords returns how a process ended; nil is successfully.
 func inWords(s syscall.WaitStatus) error {
