@@ -50,6 +50,13 @@ func startProcess(t *testing.T, f *Function) *process {
 	return p
 }
 
+// server returns the fork server of a function, nil if there is none.
+func server(f *Function) *forkServer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.server
+}
+
 const randomSource = `
 import os, random
 import numpy as np
@@ -68,16 +75,16 @@ func TestForkedProcesses(t *testing.T) {
 	var out lineWriter
 	f := newFunction(t, randomSource, &out)
 	first, second := startProcess(t, f), startProcess(t, f)
-	server := f.server
+	s := server(f)
 	first.end()
-	if f.server != server {
+	if server(f) != s {
 		t.Error("the fork server ended before its last process")
 	}
 	second.end()
-	if f.server != nil || server.process.how != nil {
-		t.Errorf("the fork server did not end with its last process, or by %v", server.process.how)
+	if server(f) != nil || s.process.how != nil {
+		t.Errorf("the fork server did not end with its last process, or by %v", s.process.how)
 	}
-	if !server.process.hasEnded() {
+	if !s.process.hasEnded() {
 		t.Error("the fork server has not ended")
 	}
 	for _, p := range []*process{first, second} {
@@ -92,7 +99,7 @@ func TestForkedProcesses(t *testing.T) {
 	third := startProcess(t, f)
 	third.kill()
 	<-third.exited
-	if third.how == nil || third.how.Error() != "killed by SIGKILL" || f.server != nil {
+	if third.how == nil || third.how.Error() != "killed by SIGKILL" || server(f) != nil {
 		t.Errorf("a killed process ended: %v", third.how)
 	}
 }
@@ -105,7 +112,7 @@ func TestKilledForkServer(t *testing.T) {
 	var out lineWriter
 	f := newFunction(t, "def f(b):\n    pass\n", &out)
 	p := startProcess(t, f)
-	if err := syscall.Kill(f.server.process.pid, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(server(f).process.pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	<-p.exited
@@ -124,16 +131,16 @@ func TestStoppedForkServer(t *testing.T) {
 	var out lineWriter
 	f := newFunction(t, "def f(b):\n    pass\n", &out)
 	p := startProcess(t, f)
-	server := f.server
-	server.limit = 10 * time.Millisecond
-	if err := syscall.Kill(server.process.pid, syscall.SIGSTOP); err != nil {
+	s := server(f)
+	s.limit = 10 * time.Millisecond
+	if err := syscall.Kill(s.process.pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := f.start(t.Context()); !errors.As(err, new(*EndedError)) {
 		t.Errorf("starting a process: %v", err)
 	}
 	<-p.exited
-	if !server.process.hasEnded() {
+	if !s.process.hasEnded() {
 		t.Error("the fork server has not ended")
 	}
 	startProcess(t, f).end()
@@ -152,7 +159,7 @@ func TestProcessesThatCanNotBeForked(t *testing.T) {
 	first, second := startProcess(t, f), startProcess(t, f)
 	first.end()
 	second.end()
-	if !f.alone || f.server != nil {
+	if !f.alone || server(f) != nil {
 		t.Error("the processes are forked")
 	}
 	if l := out.lines(); len(l) != 6 || l[1] == l[4] {
