@@ -367,8 +367,10 @@ func diskBytes(t testing.TB, f *os.File) int64 {
 }
 
 // TestRecycle checks that recycled memory, which has the bytes of other entries, never shows them.
-func TestRecycle(t *testing.T) {
-	c := create(t, 64, nil)
+func TestRecycle(t *testing.T) { eachKind(t, testRecycle) }
+
+func testRecycle(t *testing.T, o *Options) {
+	c := create(t, 64, o)
 	entry := func(i int64) string {
 		return strings.Repeat(string(rune('0'+i)), int(i*i*17%5000))
 	}

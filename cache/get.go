@@ -43,9 +43,10 @@ func (c *Cache) Get(i int64) (data []byte, err error) {
 	return c.buffers.Clone(b), nil
 }
 
-// Recycle gives a slice that Get or GetOrFill returned to later calls of Get. The caller, and
-// whoever got a part of the slice, must not use it any more, nor recycle it again. Nobody has to
-// call Recycle: it avoids garbage, the main cost of Get for large entries.
+// Recycle gives a slice that Get or GetOrFill returned, not one of View, to later calls of Get. The
+// caller, and whoever got a part of the slice or appended to it, must not use it any more, nor
+// recycle it again. Nobody has to call Recycle: it avoids garbage, the main cost of Get for large
+// entries. The garbage collector frees what is not used again soon.
 func (c *Cache) Recycle(data []byte) { c.buffers.Put(data) }
 
 // Append appends entry i to dst and returns the extended slice, or dst unchanged with an error like
@@ -212,7 +213,7 @@ func (c *Cache) readCopy(r record) (b []byte, err error) {
 			return nil, errBad
 		}
 	}
-	b = make([]byte, r.length)
+	b = c.buffers.Get(int(r.length))
 	if n, err := fdio.ReadFull(c.fd, b, r.offset+recordHead); int64(n) < r.length || err != nil {
 		c.count(countBad, 1)
 		return nil, errBad

@@ -204,8 +204,9 @@ func (p *Pool) ReadDirect(ctx context.Context, src Source, name string) ([]byte,
 }
 
 // Recycle gives a slice that Ref.Bytes returned to later calls of it. The caller, and whoever got a
-// part of the slice, must not use it any more, nor recycle it again. Nobody has to call Recycle: it
-// avoids garbage, whose collection can take longer than the copy.
+// part of the slice or appended to it, must not use it any more, nor recycle it again. Nobody has
+// to call Recycle: it avoids garbage, whose collection can take longer than the copy. The garbage
+// collector frees what is not used again soon.
 func (p *Pool) Recycle(data []byte) { p.buffers.Put(data) }
 
 // Wait waits until no prefetch is in progress any more: each object is staged, has failed, or is

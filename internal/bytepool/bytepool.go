@@ -39,7 +39,8 @@ func class(n int) int {
 	return min((octave-10)*perOctave+step, classCount-1)
 }
 
-// Get returns n bytes of undefined content: recycled ones with a capacity of n, or else new ones.
+// Get returns n bytes of undefined content: recycled ones, whose capacity may be half as much
+// again, or else new ones.
 func (p *Pool) Get(n int) []byte {
 	if b := p.take(n); b != nil {
 		return b
@@ -74,7 +75,8 @@ func (p *Pool) take(n int) []byte {
 			p.classes[k].Put(s)
 			continue
 		}
-		b := s.b[:n:n]
+		// With less capacity, the rest of the memory would be neither used nor free.
+		b := s.b[:n]
 		s.b = nil
 		p.empty.Put(s)
 		return b

@@ -3,6 +3,7 @@ package bytepool
 import (
 	"bytes"
 	"math"
+	"math/rand/v2"
 	"sync"
 	"testing"
 )
@@ -38,8 +39,8 @@ func TestReuse(t *testing.T) {
 			}
 			b := get(n - n/50)
 			reused = &a[0] == &b[0]
-			if len(b) != n-n/50 || reused && cap(b) != len(b) {
-				t.Fatalf("got %d bytes, capacity %d, want %d", len(b), cap(b), n-n/50)
+			if len(b) != n-n/50 || reused && cap(b) != cap(a) {
+				t.Fatalf("got %d bytes, capacity %d, want %d of %d", len(b), cap(b), n-n/50, cap(a))
 			}
 		}
 		if !reused {
@@ -64,6 +65,29 @@ func TestShortSlicesAreNotLent(t *testing.T) {
 		}
 	}
 	p.Put(nil)
+}
+
+// TestMemoryDoesNotShrink holds slices of many sizes and recycles one for each that it takes.
+func TestMemoryDoesNotShrink(t *testing.T) {
+	var p Pool
+	r := rand.New(rand.NewPCG(1, 2))
+	size := func() int { return int(smallest * math.Exp2(r.Float64()*6)) }
+	whole := map[*byte]int{} // bytes of memory by its first
+	held := make([][]byte, 100)
+	for range 5000 {
+		k := r.IntN(len(held))
+		p.Put(held[k])
+		b := p.Get(size())
+		if whole[&b[0]] == 0 {
+			whole[&b[0]] = cap(b)
+		}
+		held[k] = b
+	}
+	for _, b := range held {
+		if n := whole[&b[0]]; n > len(b)*3/2+1 {
+			t.Errorf("%d bytes take %d of memory", len(b), n)
+		}
+	}
 }
 
 func TestNoSliceIsLentTwice(t *testing.T) {
