@@ -1,10 +1,6 @@
 package zonaljob
 
 import (
-	"bytes"
-	"encoding/csv"
-	"math"
-	"strconv"
 	"testing"
 
 	"leat/internal/pytest"
@@ -76,31 +72,7 @@ func TestCoverageMatchesNumPy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := csv.NewReader(bytes.NewReader(runJob(t, job))).ReadAll()
-	if err != nil || len(rows) != len(want)+1 {
-		t.Fatalf("%d rows, want %d: %v", len(rows), len(want)+1, err)
-	}
-	valid, compared := 0, 0
-	for i, row := range rows[1:] {
-		if want[i] == nil {
-			continue
-		}
-		compared++
-		for k, text := range row {
-			w := want[i][k]
-			if w == nil {
-				if text != "" {
-					t.Errorf("zone %s, %s: %s, want none", row[0], rows[0][k], text)
-				}
-				continue
-			}
-			v, err := strconv.ParseFloat(text, 64)
-			if err != nil || math.Abs(v-*w) > 1e-7*max(1, math.Abs(*w)) {
-				t.Errorf("zone %s, %s: %s, want %v", row[0], rows[0][k], text, *w)
-			}
-			valid++
-		}
-	}
+	compared, valid := compareZones(t, runJob(t, job), want, 1e-7)
 	if compared < 30 || valid < compared*6 {
 		t.Errorf("%d zones with %d values", compared, valid)
 	}
