@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,8 +88,9 @@ func (f *inputFlags) Finalize() error {
 		f.by = stac.Grouping(by)
 	}
 	switch {
-	case slices.Contains(f.alternates, ""):
-		errs = append(errs, fmt.Errorf("--alternate %s: expected names, such as s3,main", shown(strings.Join(f.alternates, ","))))
+	case f.alternates != nil && len(f.alternates) == 0, slices.Contains(f.alternates, ""):
+		errs = append(errs, fmt.Errorf("--alternate %s: expected names, such as s3,main",
+			cmp.Or(shown(strings.Join(f.alternates, ",")), `""`)))
 	case len(f.alternates) > 0 && !f.hasAssets():
 		errs = append(errs, fmt.Errorf("--alternate %s: it is for STAC items, and no input is one: write -i NAME=items.json#ASSET",
 			shown(strings.Join(f.alternates, ","))))

@@ -121,7 +121,7 @@ type readAsset struct {
 	Name      json.RawMessage `json:"alternate:name"`
 }
 
-// ref returns what leat uses of an asset. Alternates without an href are left out.
+// ref returns what leat uses of an asset. Alternates without a name or an href are left out.
 func (a *readAsset) ref() AssetRef {
 	r := AssetRef{Href: a.Href}
 	_ = json.Unmarshal(a.Name, &r.name)
@@ -131,7 +131,7 @@ func (a *readAsset) ref() AssetRef {
 		var one struct {
 			Href string `json:"href"`
 		}
-		if json.Unmarshal(text, &one) != nil || one.Href == "" {
+		if name == "" || json.Unmarshal(text, &one) != nil || one.Href == "" {
 			continue
 		}
 		if r.alternates == nil {

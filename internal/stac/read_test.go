@@ -104,7 +104,8 @@ func TestWrongDocuments(t *testing.T) {
 func TestAlternateHrefs(t *testing.T) {
 	d, err := Parse([]byte(`{"type": "Feature", "id": "a", "properties": {"datetime": "2024-06-01"}, "assets": {
 		"both": {"href": "h", "alternate:name": "web", "alternate": {"s3": {"href": "s3://b/h"}, "local": {"href": "/h", "title": 1},
-			"none": {}, "wrong": 5, "empty": {"href": ""}}},
+			"none": {}, "wrong": 5, "empty": {"href": ""},
+			"": {"href": "nameless"}}},
 		"main": {"href": "h", "alternate": {"main": {"href": "m"}}},
 		"plain": {"href": "h"}, "wrong": {"href": "h", "alternate": ["s3"], "alternate:name": 7}}}`))
 	if err != nil {
