@@ -83,9 +83,8 @@ func (b *bench) ndvi(ctx context.Context) error {
 	tuned, calc := fastest(results, func(r *result) bool { return r.tuned }),
 		fastest(results, func(r *result) bool { return r.calc })
 	asItComes := fastest(results, func(r *result) bool { return strings.HasPrefix(r.name, "gdal_calc.py as") })
-	b.target("NDVI <= 0.8 of fully tuned rasterio", ratio(leat, tuned, wall), 0.8, "%.2f")
-	b.targets = append(b.targets, fmt.Sprintf("| the same without the start of Python (no target) | %.2f | |",
-		ratio(leat, tuned, inner)))
+	b.target("NDVI <= 0.35 of fully tuned rasterio", ratio(leat, tuned, wall), 0.35, "%.2f")
+	b.target("the same without the start of Python <= 0.5", ratio(leat, tuned, inner), 0.5, "%.2f")
 	b.target("NDVI <= 0.35 of gdal_calc.py as it comes", ratio(leat, asItComes, wall), 0.35, "%.2f")
 	b.targets = append(b.targets, fmt.Sprintf("| the same with the best coding (no target) | %.2f | |",
 		ratio(leat, calc, wall)))
@@ -137,13 +136,13 @@ func (b *bench) extras(ctx context.Context) error {
 		return err
 	}
 	b.table("What statistics and overviews add",
-		fmt.Sprintf("Medians of %d runs; the targets are on medians of what one round's runs add to its first.",
-			2*b.Runs), results)
+		fmt.Sprintf("Medians of %d runs. Targets are compared with the median of what a run adds to the first "+
+			"run of its round.", 2*b.Runs), results)
 	for _, e := range []struct {
 		what  string
 		i     int
 		limit float64
-	}{{"statistics and overviews add <= 5 %", 3, 5}, {"--cog adds <= 25 %", 4, 25}} {
+	}{{"statistics and overviews add <= 8 %", 3, 8}, {"--cog adds <= 25 %", 4, 25}} {
 		r := results[e.i]
 		var wall, cpu []float64
 		for i := range min(len(r.samples), len(results[0].samples)) {
@@ -375,6 +374,7 @@ func (b *bench) polynomial(ctx context.Context) error {
 	b.table(fmt.Sprintf("Polynomial of 50 terms of a float32 band, %d x %d: the whole run", b.size(), b.size()),
 		"Horner's rule, 49 products and 49 sums, all float32: `-e '((0.12*a + 0.49)*a + 0.86)*a + …'`.", results)
 	b.ratioTarget("50-term polynomial <= 0.6 of NumPy's time, the whole run", results, 1, 0.6, inner)
+	b.ratioTarget("the same next to tuned NumPy", results, 2, 0.6, inner)
 	return nil
 }
 
@@ -453,6 +453,6 @@ func (b *bench) small(ctx context.Context) error {
 	}
 	b.table("A small file, 627 x 603", fmt.Sprintf("The time of starting and ending. Medians of %d runs.", 3*b.Runs),
 		results)
-	b.target("leat apply on a small file in < 50 ms", 1000*results[0].time().median, 50, "%.0f ms")
+	b.target("leat apply on a small file in <= 20 ms", 1000*results[0].time().median, 20, "%.0f ms")
 	return nil
 }
