@@ -66,8 +66,8 @@ test-all:
 	LEAT_TEST_DIST=1 CGO_ENABLED=0 scripts/test
 	LEAT_TEST_DIST=1 $(MAKE) race
 
-# The encoder is compiled without the detector and reports to it what each call reads and writes:
-# tests of runs take a third of the time.
+# The encoder is compiled without the detector and reports to it what each call reads and writes. Tests of runs take a
+# third to half of the time.
 RACE_FLAGS := -race '-gcflags=./internal/deflate=-dwarf=false -race=false'
 # Left out are packages in which goroutines share little (arithmetic, encodings, commands), or whose
 # clients and processes take minutes with the race detector (stores, batch systems, browsers, GDAL).

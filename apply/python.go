@@ -26,8 +26,8 @@ type Python struct {
 	// working directory or where Python finds modules. Workers get the source of a file from the
 	// run. They find modules themselves, those that the file imports too.
 	File, Module string
-	// Path, if not nil, are directories where modules are found first, instead of the working
-	// directory. Workers search them too.
+	// Path, if not nil, lists directories that Python searches for modules first, instead of the
+	// working directory. Workers search them too.
 	Path []string
 	Name string // of the function, with dots for attributes: Model.predict
 	// Executable is the name or path of Python; "" is python3. The run finds it. Workers use the

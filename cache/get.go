@@ -43,10 +43,10 @@ func (c *Cache) Get(i int64) (data []byte, err error) {
 	return c.buffers.Clone(b), nil
 }
 
-// Recycle gives a slice that Get or GetOrFill returned, not one of View, to later calls of Get. The
-// caller, and whoever got a part of the slice or appended to it, must not use it any more, nor
-// recycle it again. Nobody has to call Recycle: it avoids garbage, the main cost of Get for large
-// entries. The garbage collector frees what is not used again soon.
+// Recycle lets later calls of Get reuse a slice that Get or GetOrFill returned, but not one of
+// View. Neither the slice, nor a part of it, nor what was appended to it may be used afterwards,
+// and it may not be recycled twice. Recycle is optional: it avoids garbage, the main cost of Get
+// for large entries. The garbage collector frees what is not reused soon.
 func (c *Cache) Recycle(data []byte) { c.buffers.Put(data) }
 
 // Append appends entry i to dst and returns the extended slice, or dst unchanged with an error like

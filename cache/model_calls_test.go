@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// modelProcess is the test's side of a process that makes the requested calls.
+// modelProcess controls a process that makes the requested calls.
 type modelProcess struct {
 	number int
 	cmd    *exec.Cmd
@@ -30,7 +30,7 @@ type modelProcess struct {
 	counters *modelCounters
 }
 
-// modelCall is what a process is to do, modelReply what came of it.
+// modelCall is a call to a process, modelReply its result.
 type modelCall struct {
 	Op         string
 	Path, Dir  string
@@ -117,7 +117,7 @@ func (p *modelProcess) ask(t fataler, o modelCall) (a modelReply) {
 	return a
 }
 
-// makeCalls is the process. It ends, leaving all open, when the test hangs up.
+// makeCalls is the process. It ends when the test closes its input, and leaves all open.
 func makeCalls([]string) error {
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
 	var c *Cache
@@ -151,7 +151,7 @@ func makeCalls([]string) error {
 	}
 }
 
-// open makes the calls that open a cache; of others it returns nil.
+// open makes a call that opens a cache. It returns nil for other calls.
 func (o *modelCall) open() (*Cache, error) {
 	setFaults()
 	if o.Hidden {
@@ -174,8 +174,8 @@ func (o *modelCall) open() (*Cache, error) {
 	return nil, nil
 }
 
-// do makes the other calls. What the caller owns afterwards is overwritten once it was reported:
-// nobody may see that.
+// do makes the other calls. It overwrites memory that the caller owns after it was reported, which
+// no entry may show.
 func (o *modelCall) do(c *Cache, a *modelReply) (err error) {
 	ctx := context.Background()
 	switch o.Op {

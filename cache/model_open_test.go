@@ -47,7 +47,7 @@ func (m *model) anyHolder() *modelProcess {
 	return nil
 }
 
-// openAs opens the cache in one way. What a process that can't write reads is counted for it alone.
+// openAs opens the cache in one way. A process that can't write counts its reads for itself alone.
 func (m *model) openAs(r *rapid.T, p *modelProcess, way string) {
 	o := modelCall{Op: way, N: m.n, Max: m.max, Path: m.path, Dir: m.dirs[0], Hidden: m.hidden,
 		Verify: Verify(rapid.IntRange(0, 2).Draw(r, "verify"))}
@@ -147,7 +147,7 @@ func (m *model) killIt(r *rapid.T, p *modelProcess, f *os.File) {
 	p.start(r, f)
 }
 
-// openOtherwise opens the cache with what it does not have.
+// openOtherwise opens the cache with a size or limit that it does not have.
 func (m *model) openOtherwise(r *rapid.T) {
 	if m.path == "" {
 		r.Skip()
@@ -165,8 +165,8 @@ func (m *model) openOtherwise(r *rapid.T) {
 	}
 }
 
-// oldHandle attaches by any handle that there was. It is good as long as its issuer has the cache
-// open, or has it open again under the same number.
+// oldHandle attaches by an earlier handle. The handle is valid while its issuer has the cache open,
+// or has it open again under the same number.
 func (m *model) oldHandle(r *rapid.T) {
 	h := rapid.SampledFrom(m.handles).Draw(r, "handle")
 	i := slices.IndexFunc(m.procs, func(p *modelProcess) bool { return p.open && p.handle == h })

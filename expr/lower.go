@@ -149,8 +149,8 @@ func (b *builder) findDirect() {
 	}
 }
 
-// findRaw selects the statistics that sort pixels of bands as they are, and the bands that nothing
-// else reads.
+// findRaw selects the statistics that sort pixels without a conversion, and the bands that no other
+// node reads.
 func (b *builder) findRaw() {
 	b.raw, b.unused = make([]bool, len(b.nodes)), make([]bool, len(b.nodes))
 	uses, raw := make([]int, len(b.nodes)), make([]int, len(b.nodes))

@@ -138,7 +138,7 @@ func rankKernel(r regKind, items int, s *statistic) runner {
 	return inParts(4*items, func(ev *Evaluator, in *instr, off, n int) { s.byRow(ev, in, off, n, whole, some) })
 }
 
-// networks returns the comparators if all items are valid, and those if some are invalid.
+// networks returns the comparators for pixels whose items are all valid, and for all other pixels.
 func (s *statistic) networks(items int) (whole, some []comparator) {
 	low, high := s.ranks[items].low, s.ranks[items].high
 	first := 0
@@ -195,8 +195,8 @@ func maskKeys(row, counts []int32, valid []byte) {
 	}
 }
 
-// splitKeys makes the items invalid where valid is 0, and subtracts these from counts: in turn the
-// smallest key and the largest, so that the middle of the valid items stays where it is.
+// splitKeys replaces the items where valid is 0, and subtracts them from counts. They get the
+// smallest and the largest key in turn, so the middle of the valid items stays in place.
 func splitKeys(row, counts []int32, valid []byte) {
 	counts, valid = counts[:len(row)], valid[:len(row)]
 	for i := splitKeysFast(row, counts, valid); i < len(row); i++ {
@@ -207,8 +207,8 @@ func splitKeys(row, counts []int32, valid []byte) {
 	}
 }
 
-// middleKeys sets low to the lower one of the middle two items: the one before the middle if the
-// number of valid items is even.
+// middleKeys sets low to the lower of the two middle items: the one before the middle if the number
+// of valid items is even, else the middle one.
 func middleKeys[K int32 | uint16](low, before, middle, counts []K) {
 	before, middle, counts = before[:len(low)], middle[:len(low)], counts[:len(low)]
 	for i := range low {
@@ -217,8 +217,8 @@ func middleKeys[K int32 | uint16](low, before, middle, counts []K) {
 }
 
 // sortRows sorts the items of n pixels from off on. In each column of rows, the valid items come
-// first or, if split, in the middle; counts says how many they are where mixed, else all are valid.
-// With all of them valid, the comparators are whole, else some.
+// first or, if split, in the middle. If mixed, counts has their number; otherwise all are valid.
+// The comparators are whole if all items are valid, else some.
 func (ev *Evaluator) sortRows(in *instr, off, n int, whole, some []comparator, split bool) (rows [][]int32,
 	counts []int32, mixed bool) {
 	if ev.rows == nil || cap(ev.rows) < in.items*chunk {

@@ -15,9 +15,9 @@ import (
 	"leat/internal/worker/slurmtest"
 )
 
-// riosScript is a script for RIOS but for its import. It runs a function where its first argument
-// says, and prints checksums of the outputs and what the run returned. The inputs are a raster, one
-// that is resampled, a list and a vector.
+// riosScript is a script for RIOS except for its import. It runs a function with the
+// computeWorkerKind of its first argument, and prints checksums of the outputs and the run's
+// results. The inputs are a raster, a resampled raster, a list and a vector.
 const riosScript = `
 import hashlib, json, os, sys
 import numpy as np

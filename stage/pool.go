@@ -203,10 +203,10 @@ func (p *Pool) ReadDirect(ctx context.Context, src Source, name string) ([]byte,
 	return b, describe(src, name), nil
 }
 
-// Recycle gives a slice that Ref.Bytes returned to later calls of it. The caller, and whoever got a
-// part of the slice or appended to it, must not use it any more, nor recycle it again. Nobody has
-// to call Recycle: it avoids garbage, whose collection can take longer than the copy. The garbage
-// collector frees what is not used again soon.
+// Recycle lets later calls of Ref.Bytes reuse a slice that it returned. Neither the slice, nor a
+// part of it, nor what was appended to it may be used afterwards, and it may not be recycled twice.
+// Recycle is optional: it avoids garbage, whose collection can take longer than the copy. The
+// garbage collector frees what is not reused soon.
 func (p *Pool) Recycle(data []byte) { p.buffers.Put(data) }
 
 // Wait waits until no prefetch is in progress any more: each object is staged, has failed, or is

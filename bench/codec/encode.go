@@ -48,7 +48,7 @@ func encodeImages(ctx context.Context, peer *peer, dir string, images []*image, 
 	return nil
 }
 
-// compareEncoders returns the end of an image's row.
+// compareEncoders returns the columns of an image's row that compare encoders.
 func compareEncoders(peer *peer, dir string, im *image, side int, o *runner.Options) ([]string, error) {
 	const base = "tiles"
 	tiles := im.tiles(side)
@@ -122,8 +122,8 @@ func (im *image) timeDeflate(tiles [][]byte, passes int) (taken time.Duration, b
 	return taken, bytes, err
 }
 
-// timeKlauspost returns the same of klauspost's encoder at the level that leat used before, with
-// Huffman codes alone by trial.
+// timeKlauspost returns the same of klauspost's encoder at the level that leat used before. Chunks
+// that hardly shrink are also coded without matches.
 func (im *image) timeKlauspost(tiles [][]byte, passes int) (taken time.Duration, bytes int, err error) {
 	shape := tiffwrite.TileShape{Width: len(tiles[0]) / 16, Height: 16, Samples: 1, Type: ndarray.Uint8}
 	level := 6

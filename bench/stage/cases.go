@@ -51,8 +51,8 @@ const (
 	memoryLine  = "memory above the start, MiB: %d objects of 8 MiB, 32 workers, a limit of 16 MiB"
 )
 
-// all measures the sections that are wanted. Rounds alternate what is measured, so that a slow
-// minute of the machine is everybody's.
+// all measures the selected sections. Each round measures all cases in turn, so a slow minute of
+// the machine affects all of them.
 func (b *bench) all() error {
 	rounds := []struct {
 		section string

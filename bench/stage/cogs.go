@@ -34,7 +34,7 @@ const (
 	cogRemote = "%s, %v"
 )
 
-// cogRequests is the column of requests that the server got.
+// cogRequests is the column of the number of requests to the server.
 const cogRequests = "requests"
 
 // cogBase is the line with which another is compared.
@@ -45,10 +45,10 @@ func cogBase(line string) string {
 	return cogLocal
 }
 
-// cogLatencies are what servers of the COGs take for each request.
+// cogLatencies are the times that the servers of the COGs take for each request.
 var cogLatencies = []time.Duration{20 * time.Millisecond, 100 * time.Millisecond}
 
-// cogs measures leat apply's main job on two files behind servers, and on local ones.
+// cogs measures the NDVI of two files behind servers, and of local ones.
 func (b *bench) cogs(runs int) error {
 	p := b.places[0]
 	return p.fresh(0, func(dir string) error {

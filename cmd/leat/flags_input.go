@@ -83,7 +83,7 @@ func (f *inputFlags) Finalize() error {
 	case by < 0:
 		errs = append(errs, fmt.Errorf("--group %s: %w", f.group, unknownWord(f.group, groupings)))
 	case !f.hasAssets():
-		errs = append(errs, fmt.Errorf("--group %s: it is for STAC items, and no input is one: write -i NAME=items.json#ASSET", f.group))
+		errs = append(errs, fmt.Errorf("--group %s: no input is an asset of STAC items, such as -i NAME=items.json#ASSET", f.group))
 	default:
 		f.by = stac.Grouping(by)
 	}
@@ -92,7 +92,7 @@ func (f *inputFlags) Finalize() error {
 		errs = append(errs, fmt.Errorf("--alternate %s: expected names, such as s3,main",
 			cmp.Or(shown(strings.Join(f.alternates, ",")), `""`)))
 	case len(f.alternates) > 0 && !f.hasAssets():
-		errs = append(errs, fmt.Errorf("--alternate %s: it is for STAC items, and no input is one: write -i NAME=items.json#ASSET",
+		errs = append(errs, fmt.Errorf("--alternate %s: no input is an asset of STAC items, such as -i NAME=items.json#ASSET",
 			shown(strings.Join(f.alternates, ","))))
 	}
 	f.scales, err = parseNamed("--input-scale", f.inputScales, parseScaling)

@@ -1,7 +1,7 @@
-// Package bytepool recycles byte slices whose release is their user's choice.
+// Package bytepool reuses byte slices that callers may return.
 //
-// It holds slices in sync.Pools, one per range of capacities, so the garbage collector frees what
-// is not used again soon. Go's collector costs more than the copy into a slice of 100 KiB
+// It holds slices in sync.Pools, one per range of capacities, so the garbage collector frees slices
+// that are not reused soon. For a slice of 100 KiB, collection costs more than the copy into it
 // (docs/benchmarks.md).
 package bytepool
 
@@ -65,7 +65,7 @@ func (p *Pool) take(n int) []byte {
 	if k < 0 || !p.used.Load() {
 		return nil
 	}
-	// Slices of the class of n may be too short, those of the next are not.
+	// Slices of the class of n may be too short; those of the next class are long enough.
 	for _, k := range [...]int{k, min(k+1, classCount-1)} {
 		s, _ := p.classes[k].Get().(*slice)
 		if s == nil {

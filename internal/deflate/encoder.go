@@ -123,8 +123,8 @@ func (e *Encoder) choose(src []byte, at, end int) matcher {
 				break // it would find nothing
 			}
 			if e.kind == pixels && len(pieces) > 1 {
-				// Pixels repeat at great distances. The first piece has few bytes before it and
-				// would make this matcher look worse than it is.
+				// Pixels repeat at great distances. The first piece has few bytes before it, so its
+				// size would underrate this matcher.
 				pieces = pieces[1:]
 				size = e.sampleSize(best, src, pieces)
 			}
@@ -143,8 +143,8 @@ func (e *Encoder) choose(src []byte, at, end int) matcher {
 // piece is a part of a sample: places in the source.
 type piece struct{ at, end int }
 
-// samplePieces returns a sample of src[at:end]: its beginning, middle and end, since tiles at the
-// edges of rasters end with padding.
+// samplePieces returns a sample of src[at:end]. It includes the beginning, middle and end, since
+// tiles at the edges of rasters end with padding.
 func samplePieces(at, end int) []piece {
 	const number, shortest = 3, 4 << 10
 	n := end - at

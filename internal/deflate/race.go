@@ -8,7 +8,7 @@ import (
 )
 
 // noteRead reports to the race detector that AppendZlib uses e and reads src. make race compiles
-// the rest of this package without the detector, whose calls take two thirds of a run.
+// this package without the detector, whose calls take half to two thirds of a run.
 func noteRead(e *Encoder, src []byte) {
 	runtime.RaceWriteRange(unsafe.Pointer(e), int(unsafe.Sizeof(*e)))
 	runtime.RaceReadRange(unsafe.Pointer(unsafe.SliceData(src)), len(src))

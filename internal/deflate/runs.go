@@ -40,7 +40,8 @@ func (e *Encoder) runs(src []byte, at, end int) int {
 }
 
 // sparse finds repetitions of the row above and of one byte: areas without data have few others. A
-// match with the row above spans what a predictor leaves at the beginning of a row.
+// match with the row above includes the values other than 0 that a predictor leaves at the
+// beginning of a row.
 func (e *Encoder) sparse(src []byte, at, end int) int {
 	tokens, row := e.tokens, e.row
 	n, i, done := 0, at, at // done: all before it has tokens

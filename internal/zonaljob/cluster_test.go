@@ -22,8 +22,8 @@ import (
 // clusterStatistics are those of the tests on clusters: some need all values of a zone.
 const clusterStatistics = "mean,std,median,histogram(-1,0,9),count,mode"
 
-// killFile is a file that the first worker with a block removes, and then kills itself. The jobs of
-// a cluster have another environment, but the same program.
+// killFile is a file that the first worker with a block removes before it kills itself. A cluster's
+// jobs run the same program in another environment.
 func killFile() string { return os.Args[0] + ".kill" }
 
 // clusterFunctions are the functions of workers in tests.
@@ -85,7 +85,7 @@ func onCluster(t *testing.T, kind string, left func() []string) {
 		}
 		return result
 	}
-	// Workers of a killed run end by themselves, but later.
+	// Workers of a killed run end by themselves, after a while.
 	noneBut := func(t *testing.T, earlier []string) {
 		t.Helper()
 		for _, job := range left() {

@@ -202,7 +202,7 @@ class _Apply:
         if workers is None:
             if on is not None:
                 if not fields.get("single-block-jobs"):
-                    raise JobError(f"workers: on={on!r} needs their number")
+                    raise JobError(f"workers: on={on!r} needs a number of workers")
             elif name is None or _identity.in_main(function):
                 workers = 0
         if workers == 0 or workers == "threads":

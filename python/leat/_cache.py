@@ -182,7 +182,7 @@ class Cache(CacheFiller):
         """
         _check_choice("verify", verify, VERIFY)
         if not isinstance(handle, str):
-            raise TypeError(f"handle: got {type(handle).__name__}, want a text")
+            raise TypeError(f"handle: got {type(handle).__name__}, want a str")
         fd, sealed = files.open_handle(handle)
         hidden = ""
         if not sealed:

@@ -1,4 +1,4 @@
-"""Filling slots of caches, by one process for all."""
+"""Filling slots of caches by one process at a time."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ class CacheFiller(CacheWriter):
 
     @uses_file
     def _refusing(self) -> bool:
-        """Report whether a put would be refused whatever its slot."""
+        """Report whether a put into any slot would be refused."""
         self._check(0)
         return self._frozen() or time.monotonic() < self._no_space_until
 
     def _put_filled(self, i: int, data: bytes) -> bytes:
-        """Put what was filled and return the entry, which is another's if that came first."""
+        """Put data and return the entry, which is another caller's if that was put first."""
         try:
             if not self.put(i, data):
                 entry = self.get(i)

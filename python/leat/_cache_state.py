@@ -26,7 +26,7 @@ WHOLE_TABLE = 1 << 28  # slots up to which a table has a byte for each
 
 
 class _Sparse(dict):  # type: ignore[type-arg]
-    """_Sparse is a table of zeros that takes memory for others only."""
+    """_Sparse is a table of zeros that takes memory only for other values."""
 
     def __missing__(self, key: int) -> int:
         return UNKNOWN
@@ -51,7 +51,7 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def uses_file(method: _Method) -> _Method:
-    """Return a method that raises Closed, and for whose calls close() in other threads waits."""
+    """Return a method that raises Closed. close() in other threads waits for its calls."""
     @functools.wraps(method)
     def using(self: CacheState, *args: Any, **named: Any) -> Any:
         users, thread = self._users, threading.get_ident()

@@ -15,14 +15,14 @@ _REQUEST = struct.Struct("<B3xi")
 """A request: letter, process."""
 
 _REPLY = struct.Struct("<ii")
-"""An answer: error number, and the number that was asked for."""
+"""An answer: error number, value."""
 
 _SPACE = socket.CMSG_SPACE(8)
 _FLAGS = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
 def fork_processes(control: socket.socket) -> socket.socket:
-    """Fork a process for each connection that leat asks for, and return its connection there."""
+    """Fork a process for each connection that leat requests; return the connection in it."""
     try:
         from . import _block, _function_run, _memory  # noqa: F401
     except ImportError:

@@ -394,7 +394,7 @@ class Failures(SceneCase):
         for options, pattern in [
                 (dict(workers="many"), "workers 'many': want 0, 'threads' or a number"),
                 (dict(workers=-1), "workers -1"),
-                (dict(on="slurm"), "needs their number"),
+                (dict(on="slurm"), "needs a number of workers"),
                 (dict(on="slurm", workers=0), "in this process"),
                 (dict(scale=2), "only expressions have it"), (dict(overlap=-1), "use 0 or more"),
                 (dict(workers=1, python_executable="/nonexistent"), "Python can't be started")]:

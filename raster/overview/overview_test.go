@@ -118,8 +118,8 @@ func TestCenter(t *testing.T) {
 	}
 }
 
-// TestPickedPixels compares nearest and center with the pixel that each cell shall have. A level by
-// nearest made from the level before must have the same pixels.
+// TestPickedPixels compares nearest and center with the expected pixel of each cell. A level that
+// nearest makes from the level before must have the same pixels.
 func TestPickedPixels(t *testing.T) {
 	for w := 1; w <= 20; w++ {
 		for h := 1; h <= 9; h++ {

@@ -53,8 +53,8 @@ type answerOutput struct {
 	Type  ndarray.DType `json:"type"`
 	Bands int           `json:"bands"`
 	Bytes int           `json:"bytes"` // length of its record, or of its tables if Shared is not 0
-	// Shared is the length of the record's data if that is in shared memory, at offset At of the
-	// worker's. 0: the data follows the tables.
+	// Shared is the length of the record's data in the worker's shared memory, at offset At. If it
+	// is 0, the data follows the tables.
 	Shared int `json:"shared,omitempty"`
 	At     int `json:"at,omitempty"`
 }
@@ -84,7 +84,7 @@ func parseAnswer(body []byte, n int) (*answer, [][]byte, error) {
 	var parts [][]byte
 	for _, o := range a.Outputs {
 		if o.Shared < 0 || o.At < 0 {
-			return nil, nil, errors.New("a place in shared memory is negative")
+			return nil, nil, errors.New("an offset or length in shared memory is negative, expected at least 0")
 		}
 		if !o.Type.Valid() || o.Bands < 1 || o.Bands > 1<<16 {
 			return nil, nil, fmt.Errorf("it has %d bands of type %d", o.Bands, o.Type)

@@ -115,7 +115,7 @@ func (o *dispatcher) open() error {
 }
 
 // shareResults allocates memory into which workers on this machine encode their results, and
-// returns its handles. Without such memory they send all of each result.
+// returns its handles. Workers without such memory send their tiles.
 func (o *dispatcher) shareResults() []string {
 	c := &o.job.Values.Concurrency
 	if !c.On.Capabilities().Local || c.OneBlockPerJob {
@@ -134,7 +134,7 @@ func (o *dispatcher) shareResults() []string {
 	return o.shared.handles
 }
 
-// holds returns how many blocks a worker may hold: those that it has memory for if it reads them.
+// holds returns how many blocks a worker that reads may hold, which its memory limits.
 func (o *dispatcher) holds() func(slots int) int {
 	if o.plan.WorkersRead {
 		return plan.BuffersEach

@@ -112,8 +112,8 @@ func OpenWorker(ctx context.Context, s *jobspec.Spec, job *resolve.Job, f Functi
 	return w, nil
 }
 
-// shareResults makes the slots encode into memory that the run has allocated for this worker, if it
-// has. After an error they send all of their results.
+// shareResults makes the slots encode into the memory that the run has allocated for this worker,
+// if any. After an error they send their tiles.
 func (w *remoteWorker) shareResults(s *jobspec.Spec) error {
 	if w.number >= len(s.Results) {
 		return nil
@@ -143,8 +143,8 @@ func (w *remoteWorker) shareResults(s *jobspec.Spec) error {
 	return nil
 }
 
-// sharedAt returns where in the worker's memory the data of an output's record is, and false if it
-// is elsewhere.
+// sharedAt returns the offset of the data of an output's record in the worker's shared memory, and
+// false if the data is elsewhere.
 func (s *slot) sharedAt(i int, data []byte) (at int, ok bool) {
 	if s.memory == nil || len(s.memory[i]) == 0 || len(data) == 0 || &data[0] != &s.memory[i][0] {
 		return 0, false
@@ -159,7 +159,7 @@ func (w *remoteWorker) record(stage, lane string, block int, start time.Time, le
 	w.stages[block] = append(w.stages[block], stageInterval{stage, lane, start, length})
 }
 
-// Holds returns how many blocks the worker may hold: those that it has memory for if it reads them.
+// Holds returns how many blocks the worker may hold. Its memory limits them if it reads blocks.
 func (w *remoteWorker) Holds() int {
 	if w.reader == nil {
 		return len(w.slots) + 1

@@ -14,16 +14,17 @@ import (
 	"leat/shm"
 )
 
-// resultMemory is memory that the run shares with the workers on this machine: they encode tiles
-// into it, and the run spools them from there. Tiles that do not fit, and those of a worker without
-// such memory, travel with the result instead.
+// resultMemory is memory that the run shares with the workers on this machine. They encode tiles
+// into it, and the run writes them from there to the spool. Tiles that do not fit, and those of
+// workers without such memory, are sent with the result.
 type resultMemory struct {
 	pool    *shm.Pool
 	areas   [][]byte // by the number of the worker
 	handles []string
 }
 
-// newResultMemory allocates memory for workers of these slots.
+// newResultMemory allocates memory for a number of workers with a number of slots each. outputs has
+// the bytes of each output's record. It returns nil if they are all 0.
 func newResultMemory(workers, slots int, outputs []int) (*resultMemory, error) {
 	each := 0
 	for _, n := range outputs {
@@ -68,20 +69,20 @@ func (m *resultMemory) close() error {
 	return m.pool.Close()
 }
 
-// data returns the encoded tiles of an output that a worker has put at an offset of its memory.
+// data returns the encoded tiles of an output that a worker has written to its memory.
 func (m *resultMemory) data(res *coordinator.Result, o *answerOutput) ([]byte, error) {
 	if m == nil || res.Number < 0 || res.Number >= len(m.areas) {
-		return nil, errors.New("its tiles are in memory that the worker does not have")
+		return nil, errors.New("its tiles are in shared memory, which this worker does not have")
 	}
 	area := m.areas[res.Number]
 	if o.At < 0 || o.Shared > len(area) || o.At > len(area)-o.Shared {
-		return nil, fmt.Errorf("%d bytes of tiles at byte %d of %d", o.Shared, o.At, len(area))
+		return nil, fmt.Errorf("%d bytes of tiles at offset %d of shared memory of %d bytes", o.Shared, o.At, len(area))
 	}
 	return area[o.At : o.At+o.Shared : o.At+o.Shared], nil
 }
 
-// record parses the record of an output, whose tables and, unless they are shared, tiles are in
-// part.
+// record parses the record of an output. part contains its tables, and its tiles unless they are in
+// shared memory.
 func (m *resultMemory) record(l *spool.Layout, b block.Block, part []byte, res *coordinator.Result,
 	o *answerOutput) (*spool.Record, error) {
 	if o.Shared == 0 {
@@ -94,8 +95,8 @@ func (m *resultMemory) record(l *spool.Layout, b block.Block, part []byte, res *
 	return l.ParseParts(b, part, data)
 }
 
-// recordBytes returns by output how much memory the encoded tiles of the largest block usually take
-// at most; 0 for an output whose pixels are known only with the first block.
+// recordBytes returns, for each output, the memory for the encoded tiles of the largest block,
+// which few records exceed. It is 0 for an output whose type is known only after the first block.
 func recordBytes(grid raster.Grid, p block.Plan, writers []*output.Writer) (list []int) {
 	w, h := min(p.WindowWidth, grid.Width), min(p.WindowHeight, grid.Height)
 	for _, o := range writers {
@@ -114,7 +115,7 @@ func recordBytes(grid raster.Grid, p block.Plan, writers []*output.Writer) (list
 }
 
 const (
-	recordSlack = 64 << 10 // of the last tile, which may be longer than its pixels for a moment
+	recordSlack = 64 << 10 // for the last tile, which may exceed its pixels while it is encoded
 	recordAlign = 4096
 )
 

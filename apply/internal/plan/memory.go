@@ -137,10 +137,10 @@ func (z *sizing) bytes(w, h int) int64 {
 	return bytesOf(here + foreign + float64(p.AheadBytes) + float64(p.Buffers)*in + readers*tile + float64(results))
 }
 
-// tileEntry is the memory in the run of the place of a tile.
+// tileEntry is the memory that the run needs for the offset and length of a tile.
 const tileEntry = 12
 
-// tableBytes estimates the memory of the places of an output's tiles.
+// tableBytes estimates the memory for the offsets and lengths of an output's tiles.
 func tableBytes(o *output.Output, g raster.Grid) (bytes float64) {
 	planes := float64(max(o.Bands, 1))
 	if o.Spec.PixelInterleave {
@@ -153,8 +153,8 @@ func tableBytes(o *output.Output, g raster.Grid) (bytes float64) {
 	return bytes
 }
 
-// overviewBytes estimates the memory of the overviews of a block: its pixels, once more in its
-// record, and an overview tile of all bands.
+// overviewBytes estimates the memory for the overviews of a block: their pixels, a copy of them in
+// the record, and an overview tile of all bands.
 func overviewBytes(o *output.Output, w, h int) float64 {
 	if len(o.Factors) == 0 {
 		return 0

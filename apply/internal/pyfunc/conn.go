@@ -34,8 +34,8 @@ const lengthSize = 4
 // begin returns the beginning of a message for exchange, to which the caller appends.
 func (c *conn) begin() []byte { return append(c.out[:0], make([]byte, lengthSize)...) }
 
-// call sends a message as JSON, with descriptors if there are any, and returns the answer, which
-// has this type.
+// call sends a message as JSON, with descriptors if there are any, and returns the answer. An
+// answer of another type is an error.
 func (c *conn) call(ctx context.Context, message any, want string, descriptors ...int) (*answer, error) {
 	text, err := json.Marshal(message)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forkServer is a Python process that has imported NumPy, and forks a process for each slot: that
-// takes 3 ms, a new interpreter 100. It ends with the last of them.
+// forkServer is a Python process that has imported NumPy and forks a process for each slot. A fork
+// takes 3 ms, a new interpreter 100. The server ends after its last process.
 type forkServer struct {
 	process *process
 	users   int // processes that it has forked and that have not ended; under Function.mu
@@ -28,8 +28,8 @@ type forkServer struct {
 // forkLimit allows for a busy machine: a fork takes 3 ms.
 const forkLimit = time.Minute
 
-// The requests to a fork server (docs/format/function.md), and the lengths of a request and of its
-// answer.
+// Kinds of requests to a fork server (docs/format/function.md), and the sizes of a request and of
+// an answer.
 const (
 	requestStart = 's'
 	requestFork  = 'f'
@@ -42,7 +42,8 @@ const (
 // errAlone is returned where processes can't be forked.
 var errAlone = errors.New("processes of Python can't be forked")
 
-// newProcess returns a process of a fork server, or else a new interpreter.
+// newProcess returns a process forked by a fork server or, where that is impossible, a new
+// interpreter.
 func (f *Function) newProcess(ctx context.Context) (*process, error) {
 	f.starting.Lock()
 	defer f.starting.Unlock()
@@ -125,7 +126,8 @@ func startForkServer(ctx context.Context, executable string, out io.Writer) (*fo
 	return s, nil
 }
 
-// request sends a request about a process with descriptors, and returns the number in its answer.
+// request sends a request with descriptors, and returns the number in its answer. pid is the
+// process that the request is about, if any.
 func (s *forkServer) request(kind byte, pid int, descriptors ...int) (int, error) {
 	<-s.requests
 	defer func() { s.requests <- struct{}{} }()
@@ -198,7 +200,7 @@ func (s *forkServer) fork(out io.Writer, released func()) (_ *process, err error
 	return p, nil
 }
 
-// awaitReadable waits until a descriptor can be read.
+// awaitReadable waits until a descriptor is readable.
 func awaitReadable(fd int) bool {
 	for {
 		_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)

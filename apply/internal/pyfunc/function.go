@@ -26,8 +26,8 @@ type Spec struct {
 	Name   string `json:"name,omitempty"`
 	// Directory is where modules are found first.
 	Directory string `json:"directory,omitempty"`
-	// Path, if not nil, are directories where modules are found first; then Directory is searched
-	// only if there is a File.
+	// Path, if not nil, lists directories that are searched for modules before Python's own.
+	// Directory is then searched only if there is a File.
 	Path       []string        `json:"path,omitempty"`
 	Executable string          `json:"executable,omitempty"` // absolute path of Python
 	Params     json.RawMessage `json:"params,omitempty"`

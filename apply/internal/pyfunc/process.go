@@ -67,8 +67,8 @@ type process struct {
 	lines  *lines
 	exited chan struct{} // closed when the process has ended and its group was killed
 	how    error         // how it ended; nil: successfully. Set before exited is closed
-	// awaitEnd waits until the process has ended, without freeing its ID, and returns false if that
-	// is impossible. reap waits for it, frees the ID and returns how it ended.
+	// awaitEnd waits for the end of the process without freeing its ID, and returns false if that
+	// is impossible. reap waits for it, frees the ID and returns the status.
 	awaitEnd func() bool
 	reap     func() (syscall.WaitStatus, error)
 	released func() // called when it has ended, before exited is closed; may be nil
@@ -77,7 +77,7 @@ type process struct {
 	gone bool // its process ID may be reused
 }
 
-// startPython starts Python with further arguments. Its lines go to out.
+// startPython starts Python with additional arguments. The lines that it prints go to out.
 func startPython(executable string, out io.Writer, arguments ...string) (_ *process, err error) {
 	here, there, err := childproc.SocketPair("function")
 	if err != nil {
@@ -137,7 +137,7 @@ func newProcess(here *net.UnixConn) *process {
 	return p
 }
 
-// waitStatus waits for a command and returns how it ended.
+// waitStatus waits for a command and returns its status.
 func waitStatus(cmd *exec.Cmd) (syscall.WaitStatus, error) {
 	_ = cmd.Wait()
 	if cmd.ProcessState == nil {
@@ -186,7 +186,7 @@ func (p *process) wait() {
 
 var errNotSeen = errors.New("its status is unknown")
 
-// inWords returns how a process ended; nil is successfully.
+// inWords returns how a process ended as an error, or nil after success.
 func inWords(s syscall.WaitStatus) error {
 	switch {
 	case s.Signaled():

@@ -40,22 +40,22 @@ func CopyVector(ctx context.Context, store any, url string) (*VectorCopy, error)
 	return copyVector(ctx, store, url, copyLimit(os.TempDir()))
 }
 
-// copyLimit returns how many bytes a copy in dir may take. A twentieth of the disk stays free, or
-// half of what is free where that is less.
+// copyLimit returns how many bytes a copy in dir may have. It leaves a twentieth of the disk free,
+// or half of the free space if that is less.
 func copyLimit(dir string) int64 {
 	var st unix.Statfs_t
 	if unix.Statfs(dir, &st) != nil {
-		return math.MaxInt64 // writing will show it
+		return math.MaxInt64 // writing returns the error
 	}
 	free, whole := int64(st.Bavail)*int64(st.Bsize), int64(st.Blocks)*int64(st.Bsize)
 	return free - min(free/2, whole/20)
 }
 
-// limitedWriter writes at most left bytes, and otherwise fails.
+// limitedWriter writes at most left bytes. A write of more returns err.
 type limitedWriter struct {
 	w    io.Writer
 	left int64
-	err  error // for more bytes
+	err  error
 }
 
 func (l *limitedWriter) Write(b []byte) (int, error) {
@@ -93,7 +93,7 @@ func copyVector(ctx context.Context, store any, url string, limit int64) (_ *Vec
 		return nil, err
 	}
 	c.Version, err = f.Fetch(ctx, url, &limitedWriter{to, limit,
-		fmt.Errorf("it has more than the %s that it may take of the disk, expected a smaller one", units.FormatSize(limit))})
+		fmt.Errorf("it has more than the %s that a copy may take of this disk", units.FormatSize(limit))})
 	if err = errors.Join(err, to.Close()); err != nil {
 		return nil, fmt.Errorf("%s can't be copied to %s: %w", objstore.Redact(url), dir.Path, err)
 	}

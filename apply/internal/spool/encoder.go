@@ -30,7 +30,7 @@ type Encoder struct {
 	level      []byte             // pixels of one overview tile, of all bands
 	read       []byte             // of a section, from the spool
 	rec        Record             // of the last encoded block
-	memory     []byte             // for the data of records; nil: they have memory of their own
+	memory     []byte             // for the data of records; if nil, records allocate
 }
 
 // NewEncoder returns an encoder with the codings that the chooser selects. Its timings have this
@@ -44,8 +44,8 @@ func NewEncoder(l *Layout, c *Chooser, timings *timing.Recorder, lane string) *E
 	return e
 }
 
-// SetMemory makes the encoder put the data of each record at the beginning of memory. Data that
-// does not fit gets memory of its own.
+// SetMemory makes the encoder write the data of each record to the beginning of memory. It
+// allocates memory for data that does not fit.
 func (e *Encoder) SetMemory(memory []byte) { e.memory = memory }
 
 func (e *Encoder) encoder(c tiffwrite.Coding) *tiffwrite.Encoder {
@@ -252,7 +252,8 @@ func (e *Encoder) reduce(b block.Block, a *ndarray.Array) error {
 	return nil
 }
 
-// aligned returns n bytes for pixels of any type, in the memory of b if it is large enough.
+// aligned returns n bytes that are aligned for pixels of any type. It reuses b if that is large
+// enough.
 func aligned(b []byte, n int) []byte {
 	if cap(b) < n {
 		b = ndarray.New(ndarray.Complex128, (n+15)/16).Raw()

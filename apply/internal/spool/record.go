@@ -124,7 +124,7 @@ func (l *Layout) Parse(b block.Block, payload []byte) (*Record, error) {
 	return r, err
 }
 
-// ParseParts is Parse for a payload whose tables and data are apart.
+// ParseParts is Parse for a record whose tables and data are in separate slices.
 func (l *Layout) ParseParts(b block.Block, meta, data []byte) (*Record, error) {
 	r, err := l.parseMeta(b, meta, int64(len(meta))+int64(len(data)))
 	if err != nil {

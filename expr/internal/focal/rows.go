@@ -8,7 +8,7 @@ func add[A float64 | int32](dst, a, b []A, _, _ int) {
 	}
 }
 
-// smaller sets dst to the smaller ones of a and b, which are not NaN.
+// smaller sets dst to the minima of a and b, which contain no NaN.
 func smaller[A Float](dst, a, b []A, _, _ int) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := smallerFast(dst, a, b); i < len(dst); i++ {
@@ -16,7 +16,7 @@ func smaller[A Float](dst, a, b []A, _, _ int) {
 	}
 }
 
-// larger sets dst to the larger ones of a and b, which are not NaN.
+// larger sets dst to the maxima of a and b, which contain no NaN.
 func larger[A Float](dst, a, b []A, _, _ int) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := largerFast(dst, a, b); i < len(dst); i++ {
@@ -63,8 +63,8 @@ func findValid(valid []byte, count []int32) {
 	}
 }
 
-// means sets dst to means of size pixels or, if count is not nil, of count pixels each: of none to
-// 0.
+// means sets dst to means of size pixels or, if count is not nil, of count pixels. The mean of no
+// pixels is 0.
 func means[T Float](dst []T, sum []float64, count []int32, size float64) {
 	sum = sum[:len(dst)]
 	i := meansFast(dst, sum, count, size)

@@ -1,6 +1,6 @@
 package focal
 
-// rowStep is the number of pixels of which the routines of rows_amd64.s take a multiple.
+// rowStep divides the number of pixels that the routines of rows_amd64.s take.
 const rowStep = 8
 
 func addAVX64(d, a, b *float64, n int)
@@ -105,7 +105,7 @@ func anyFast(valid []byte, count []int32) int {
 	return n
 }
 
-// meansFast computes means of size pixels or, if count is not nil, of count pixels each.
+// meansFast computes means of size pixels or, if count is not nil, of count pixels.
 func meansFast[T Float](to []T, sum []float64, count []int32, size float64) int {
 	d, ok := any(to).([]float32)
 	n := steps(len(d))

@@ -59,8 +59,8 @@ type Handler interface {
 
 // Holder is a Handler that reads more than one block ahead.
 type Holder interface {
-	// Holds returns how many blocks the worker may hold at once, more than it has slots. It is
-	// called once, before all methods of Handler.
+	// Holds returns how many blocks the worker may hold at once: more than it has slots. It is
+	// called once, before the methods of Handler.
 	Holds() int
 }
 

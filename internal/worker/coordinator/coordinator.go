@@ -60,9 +60,10 @@ type Options struct {
 	// Barrier, if not 0, delays the first lease until all Workers have joined; the run fails if
 	// they have not after this time.
 	Barrier time.Duration
-	// Holds returns how many blocks a worker with this number of slots may hold: those it computes
-	// and those it reads ahead. nil: one more than it has slots, which is always allowed. Others
-	// are leased while more blocks are ready than the other workers have slots.
+	// Holds returns how many blocks a worker with this number of slots may hold: those that it
+	// computes and those that it reads ahead. nil: one more than it has slots, which is always
+	// allowed. More than that are leased only while more blocks are ready than the other workers
+	// have slots.
 	Holds func(slots int) int
 	// OneBlockPerJob lets each worker compute one block and leave.
 	OneBlockPerJob bool

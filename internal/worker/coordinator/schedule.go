@@ -119,15 +119,15 @@ func (s *schedule) offer(block int) bool {
 	return true
 }
 
-// join adds a worker that may hold at most this number of leases, which is above slots.
+// join adds a worker that may hold at most a number of leases, which is larger than slots.
 func (s *schedule) join(worker, slots, most int, single bool) {
 	s.holders[worker] = &holder{slots: slots, most: most, single: single}
 	s.slots += slots
 }
 
-// limit returns how many leases a worker may hold now: one more than slots, and all that it reads
-// ahead while the others have enough blocks left. Blocks of a lost worker are not read ahead, so
-// that few of them are lost again with the one that may be the cause.
+// limit returns how many leases a worker may hold now: one more than slots, or most while the
+// others have enough blocks. It is one more than slots while blocks of a lost worker wait: one of
+// them may be the cause, and then few others are lost with it again.
 func (s *schedule) limit(h *holder) int {
 	switch others := max(s.slots, s.workers*h.slots) - h.slots; {
 	case h.single:

@@ -1,4 +1,4 @@
-// Package plantest plans small jobs for tests of what workers do without a run.
+// Package plantest plans small jobs for tests of workers without a run.
 package plantest
 
 import (
