@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"leat/internal/guardtest"
 	"leat/ndarray"
 )
 
@@ -360,6 +361,76 @@ func TestPixelsSortAsNumbers(t *testing.T) {
 		for _, d := range []ndarray.DType{ndarray.Uint16, ndarray.Int16} {
 			for _, n := range []int{1, 31, 190, chunk} {
 				pixelStatistics(t, r, d, items, n)
+			}
+		}
+	}
+}
+
+// TestVectorSortsEqualGo compares the routines that sort items and make them invalid with plain
+// loops, for rows that end where memory can't be accessed.
+func TestVectorSortsEqualGo(t *testing.T) {
+	r := rand.New(rand.NewPCG(12, 12))
+	const most = 130
+	a, b, c := guardtest.New(4*most), guardtest.New(4*most), guardtest.New(most)
+	for n := range most {
+		valid := c.Last(n)
+		for _, largest := range []int{3, 1 << 31} {
+			for i := range valid {
+				valid[i] = byte(r.IntN(2))
+			}
+			random := func() uint32 { return uint32(r.IntN(largest))*2 + uint32(r.IntN(2)) }
+			compareSorts(t, rowsOf[int32](a, b, n, 4, random), valid, order, maskKeys, splitKeys, math.MinInt32,
+				math.MaxInt32)
+			compareSorts(t, rowsOf[uint16](a, b, n, 2, random), valid, orderPixels, maskPixels, splitPixels, 0,
+				math.MaxUint16)
+		}
+	}
+}
+
+// rowsOf returns two rows of random numbers at the ends of memory.
+func rowsOf[K int32 | uint16](a, b guardtest.Memory, n, size int, random func() uint32) (rows [2][]K) {
+	for i, m := range []guardtest.Memory{a, b} {
+		rows[i] = ndarray.Cast[K](m.Last(n * size))[:n:n]
+		for k := range rows[i] {
+			rows[i][k] = K(random())
+		}
+	}
+	return rows
+}
+
+func compareSorts[K int32 | uint16](t *testing.T, rows [2][]K, valid []byte, order func(a, b []K),
+	mask, split func(row, counts []K, valid []byte), least, greatest K) {
+	t.Helper()
+	a, b := rows[0], rows[1]
+	x, y := slices.Clone(a), slices.Clone(b)
+	order(a, b)
+	for i := range a {
+		if a[i] != min(x[i], y[i]) || b[i] != max(x[i], y[i]) {
+			t.Fatalf("pair %d of %d %T: %d and %d become %d and %d", i, len(a), a, x[i], y[i], a[i], b[i])
+		}
+	}
+	for _, splits := range []bool{false, true} {
+		for i := range b {
+			b[i] &= 0xff
+		}
+		copy(a, x)
+		counts := slices.Clone(b)
+		if splits {
+			split(a, b, valid)
+		} else {
+			mask(a, b, valid)
+		}
+		for i, v := range valid {
+			item, count := x[i], counts[i]
+			if v == 0 {
+				count--
+				if item = greatest; splits && counts[i]%2 == 0 {
+					item = least
+				}
+			}
+			if a[i] != item || b[i] != count {
+				t.Fatalf("item %d of %d %T, split %v: %d of count %d becomes %d of count %d", i, len(a), a, splits, x[i],
+					counts[i], a[i], b[i])
 			}
 		}
 	}
