@@ -10,9 +10,9 @@ import (
 
 // Medians and quantiles of float32 sort the items of all pixels of a chunk at once: row i of a
 // sorting network holds the i-th item of each pixel, and a comparator orders two rows. The items
-// are compared as integers of the same order, called keys. The key of an invalid item is the
-// largest, so these items end last. Only the comparators on which the rows of the result depend are
-// kept.
+// are compared as integers of the same order, called keys. Invalid items get the largest key, so
+// they end last; for medians they get the smallest and the largest in turn. Only the comparators on
+// which the rows of the result depend are kept.
 
 // maxNetwork is the largest number of items that a network sorts. The number of its comparators
 // grows with n (log n)**2; beyond this limit, sorting pixel by pixel is as fast.
@@ -162,7 +162,7 @@ func inParts(size int, f func(ev *Evaluator, in *instr, off, n int)) runner {
 const invalidKey = math.MaxInt32
 
 // keys32 converts float32 bits to integers in the order of the floats, and such integers back to
-// bits. A NaN whose key exceeds invalidKey is always masked.
+// bits. NaN has keys beyond those of the infinities, and is always masked.
 func keys32(d, s []int32) {
 	for i := keys32Fast(d, s); i < len(s); i++ {
 		d[i] = key32(s[i])

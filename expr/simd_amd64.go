@@ -2,7 +2,7 @@ package expr
 
 import "golang.org/x/sys/cpu"
 
-// hasAVX2 reports whether the processor can run the kernels of simd_amd64.s.
+// hasAVX2 reports whether the processor can run the routines of this package.
 var hasAVX2 = cpu.X86.HasAVX2
 
 func addAVX32(d, a, b *float32, n int)

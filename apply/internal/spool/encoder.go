@@ -220,7 +220,7 @@ func (e *Encoder) reduce(b block.Block, a *ndarray.Array) error {
 			if !v.fused {
 				continue
 			}
-			if l.Method == overview.Center { // of a cell of pixels, not of cells
+			if l.Method == overview.Center { // the level before lacks the pixel at the centre
 				from = full
 			}
 			f := v.factor / from.factor

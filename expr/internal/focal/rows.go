@@ -63,8 +63,8 @@ func findValid(valid []byte, count []int32) {
 	}
 }
 
-// means sets dst to means of size pixels or, if count is not nil, of count pixels. The mean of no
-// pixels is 0.
+// means sets dst to means of size pixels or, if count is not nil, of count pixels each. The mean of
+// no pixels is 0.
 func means[T Float](dst []T, sum []float64, count []int32, size float64) {
 	sum = sum[:len(dst)]
 	i := meansFast(dst, sum, count, size)

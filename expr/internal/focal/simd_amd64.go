@@ -2,7 +2,7 @@ package focal
 
 import "golang.org/x/sys/cpu"
 
-// hasAVX2 reports whether the processor can run the routines of simd_amd64.s.
+// hasAVX2 reports whether the processor can run the routines of this package.
 var hasAVX2 = cpu.X86.HasAVX2
 
 // terrainConstants are constants of the routines, four times each: x, y, 1, the largest float64,
