@@ -119,8 +119,12 @@ func (e *Encoder) choose(src []byte, at, end int) matcher {
 					return (*Encoder).sparse
 				}
 			}
-			if size > raw-raw/noisy || e.kind == planes && best == 0 {
-				break // it would find nothing
+			most := raw - raw/noisy
+			if e.kind == pixels && best == 0 {
+				most = raw * 3 / 4 // in scenes that shrink less, pixels repeat too seldom
+			}
+			if size > most || e.kind == planes && best == 0 {
+				break // it would find nothing, or too little
 			}
 			if e.kind == pixels && len(pieces) > 1 {
 				// Pixels repeat at great distances. The first piece has few bytes before it, so its

@@ -367,6 +367,17 @@ func TestNodataTakesLittle(t *testing.T) {
 	}
 }
 
+// TestWindowBeforeShortPiece enters a window before a few bytes that end the memory.
+func TestWindowBeforeShortPiece(t *testing.T) {
+	e := NewEncoder(Options{Element: 2, Row: 1024, Predictor: 2})
+	for n := range 20 {
+		src := made("scene", 100+n)
+		if k := e.pixelsAfterWindow(src[:len(src):len(src)], 100, len(src)); k > n {
+			t.Errorf("%d elements for %d bytes", k, n)
+		}
+	}
+}
+
 func TestHuffmanLengths(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 3))
 	var h huffman

@@ -163,7 +163,7 @@ func (e *Encoder) pixels(src []byte, at, end int) int {
 // pixelsAfterWindow is pixels after the places of the window before at have been entered in the
 // table.
 func (e *Encoder) pixelsAfterWindow(src []byte, at, end int) int {
-	for i := max(0, at-window); i < at; i += 2 {
+	for i := max(0, at-window); i < min(at, end-7); i += 2 {
 		e.table[pixelHash(load(src, i))] = uint16(i)
 	}
 	return e.pixels(src, at, end)
