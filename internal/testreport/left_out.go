@@ -13,14 +13,10 @@ import (
 	"strings"
 )
 
-// shortCalls are the calls by which a test depends on -short, or helpers in other packages that
-// skip their callers then.
-var shortCalls = []string{"testing.Short", "slurmtest.Start"}
-
 // leftOut returns the arguments of go test that run every test below root that depends on -short:
 // -run with their names, and their packages. Directories with a go.mod of their own are left out.
 func leftOut(root string) (string, error) {
-	var names, packages []string
+	var dirs []*directory
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err
@@ -31,15 +27,20 @@ func leftOut(root string) (string, error) {
 				return fs.SkipDir
 			}
 		}
-		found, err := shortTests(path)
-		if len(found) > 0 {
-			names = append(names, found...)
-			packages = append(packages, "./"+filepath.ToSlash(path))
-		}
+		parsed, err := parseDirectory(path)
+		dirs = append(dirs, parsed)
 		return err
 	})
 	if err != nil {
 		return "", err
+	}
+	markShort(dirs)
+	var names, packages []string
+	for _, d := range dirs {
+		if tests := d.shortTests(); len(tests) > 0 {
+			names = append(names, tests...)
+			packages = append(packages, "./"+filepath.ToSlash(d.path))
+		}
 	}
 	if len(names) == 0 {
 		return "", errors.New("no test depends on -short")
@@ -48,49 +49,79 @@ func leftOut(root string) (string, error) {
 	return "-run=^(" + strings.Join(slices.Compact(names), "|") + ")$ " + strings.Join(packages, " "), nil
 }
 
-// shortTests returns the names of the tests of one directory that make a call of shortCalls, or
-// call a function of the directory's tests that does.
-func shortTests(dir string) ([]string, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+// directory has the functions of a directory, methods among them, by name.
+type directory struct {
+	path  string
+	calls map[string][]string // what a function refers to: f, or pkg.f
+	short map[string]bool     // functions that depend on -short
+	// exported holds, as pkg.f, the functions that other directories may call.
+	exported map[string]string
+}
+
+func parseDirectory(path string) (*directory, error) {
+	d := &directory{path: path, calls: map[string][]string{}, short: map[string]bool{}, exported: map[string]string{}}
+	files, err := filepath.Glob(filepath.Join(path, "*.go"))
 	if err != nil {
 		return nil, err
 	}
-	calls := map[string][]string{} // by function
 	for _, name := range files {
 		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
 		if err != nil {
 			return nil, err
 		}
-		for _, d := range f.Decls {
-			d, ok := d.(*ast.FuncDecl)
-			if !ok || d.Body == nil {
+		for _, decl := range f.Decls {
+			fn, ok := decl.(*ast.FuncDecl)
+			if !ok || fn.Body == nil {
 				continue
 			}
-			ast.Inspect(d.Body, func(n ast.Node) bool {
-				switch n := n.(type) {
-				case *ast.SelectorExpr:
-					if x, ok := n.X.(*ast.Ident); ok {
-						calls[d.Name.Name] = append(calls[d.Name.Name], x.Name+"."+n.Sel.Name)
-					}
-				case *ast.Ident:
-					calls[d.Name.Name] = append(calls[d.Name.Name], n.Name)
-				}
-				return true
-			})
-		}
-	}
-	short := map[string]bool{}
-	for grown := true; grown; {
-		grown = false
-		for name, list := range calls {
-			if !short[name] && slices.ContainsFunc(list, func(c string) bool {
-				return slices.Contains(shortCalls, c) || short[c]
-			}) {
-				short[name], grown = true, true
+			d.addCalls(fn)
+			if fn.Recv == nil && fn.Name.IsExported() && !strings.HasSuffix(name, "_test.go") {
+				d.exported[fn.Name.Name] = f.Name.Name + "." + fn.Name.Name
 			}
 		}
 	}
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(short)), func(name string) bool {
+	return d, nil
+}
+
+func (d *directory) addCalls(fn *ast.FuncDecl) {
+	name := fn.Name.Name
+	ast.Inspect(fn.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok {
+				d.calls[name] = append(d.calls[name], x.Name+"."+n.Sel.Name)
+			}
+		case *ast.Ident:
+			d.calls[name] = append(d.calls[name], n.Name)
+		}
+		return true
+	})
+}
+
+// markShort marks the functions that call testing.Short, or a function that does: of their own
+// directory, or an exported one, such as slurmtest.Start.
+func markShort(dirs []*directory) {
+	helpers := map[string]bool{"testing.Short": true}
+	for grown := true; grown; {
+		grown = false
+		for _, d := range dirs {
+			for name, calls := range d.calls {
+				depends := func(c string) bool { return helpers[c] || d.short[c] }
+				if d.short[name] || !slices.ContainsFunc(calls, depends) {
+					continue
+				}
+				d.short[name], grown = true, true
+				if e, ok := d.exported[name]; ok {
+					helpers[e] = true
+				}
+			}
+		}
+	}
+}
+
+// shortTests returns the names of the tests that depend on -short.
+func (d *directory) shortTests() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(d.short)), func(name string) bool {
 		return !strings.HasPrefix(name, "Test") || name == "TestMain"
-	}), nil
+	})
 }

@@ -60,12 +60,16 @@ func TestLeftOut(t *testing.T) {
 		"a/a_test.go": `package a
 func TestQuick(t *testing.T) {}
 func TestSlow(t *testing.T) { if testing.Short() { t.Skip() } }
-func TestBySlurm(t *testing.T) { slurmtest.Start(t) }
+func TestByPackage(t *testing.T) { browsertest.Start(t) }
+func TestByPackages(t *testing.T) { pagetest.Open(t) }
+func TestQuickHelper(t *testing.T) { browsertest.Quick(t) }
 func TestByHelper(t *testing.T) { helper(t) }
 func helper(t *testing.T) { rounds() }
 func rounds() int { if testing.Short() { return 1 }; return 2 }
 func TestMain(m *testing.M) { rounds() }
 `,
+		"browsertest/start.go": "package browsertest\nfunc Start(t *testing.T) { testing.Short() }\nfunc Quick(t *testing.T) {}\n",
+		"a/pagetest/open.go":   "package pagetest\nfunc Open(t *testing.T) { browsertest.Start(t) }\n",
 		"b/b_test.go":          "package b\nfunc TestOther(t *testing.T) {}\n",
 		"module/go.mod":        "module x\n",
 		"module/c_test.go":     "package c\nfunc TestElsewhere(t *testing.T) { testing.Short() }\n",
@@ -84,7 +88,7 @@ func TestMain(m *testing.M) { rounds() }
 	t.Run("in a directory", func(t *testing.T) {
 		t.Chdir(dir)
 		got, err := leftOut(".")
-		if want := "-run=^(TestByHelper|TestBySlurm|TestSlow)$ ./a"; err != nil || got != want {
+		if want := "-run=^(TestByHelper|TestByPackage|TestByPackages|TestSlow)$ ./a"; err != nil || got != want {
 			t.Errorf("%q, %v, want %q", got, err, want)
 		}
 	})
