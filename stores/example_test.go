@@ -1,4 +1,4 @@
-//go:build !race
+//go:build !race && !nocloud
 
 // Not with the race detector: no other test of a package in make race needs the clients of clouds.
 

@@ -3,18 +3,20 @@ package main
 import (
 	"errors"
 	"go/ast"
+	"go/build/constraint"
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
 
-// leftOut returns the arguments of go test that run every test below root that depends on -short:
-// -run with their names, and their packages. Directories with a go.mod of their own are left out.
+// leftOut returns the arguments of go test that run every test below root that depends on -short,
+// or whose file is not built with the tag nocloud: -run with their names, and their packages.
+// Directories with a go.mod of their own are left out.
 func leftOut(root string) (string, error) {
 	var dirs []*directory
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -51,21 +53,23 @@ func leftOut(root string) (string, error) {
 
 // directory has the functions of a directory, methods among them, by name.
 type directory struct {
-	path  string
-	calls map[string][]string // what a function refers to: f, or pkg.f
-	short map[string]bool     // functions that depend on -short
+	path   string
+	calls  map[string][]string // what a function refers to: f, or pkg.f
+	short  map[string]bool     // functions that depend on -short
+	clouds map[string]bool     // functions of test files that are not built with the tag nocloud
 	// exported holds, as pkg.f, the functions that other directories may call.
 	exported map[string]string
 }
 
 func parseDirectory(path string) (*directory, error) {
-	d := &directory{path: path, calls: map[string][]string{}, short: map[string]bool{}, exported: map[string]string{}}
+	d := &directory{path: path, calls: map[string][]string{}, short: map[string]bool{}, clouds: map[string]bool{},
+		exported: map[string]string{}}
 	files, err := filepath.Glob(filepath.Join(path, "*.go"))
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range files {
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
 			return nil, err
 		}
@@ -75,6 +79,9 @@ func parseDirectory(path string) (*directory, error) {
 				continue
 			}
 			d.addCalls(fn)
+			if strings.HasSuffix(name, "_test.go") && !withNoCloud(f) {
+				d.clouds[fn.Name.Name] = true
+			}
 			if fn.Recv == nil && fn.Name.IsExported() && !strings.HasSuffix(name, "_test.go") {
 				d.exported[fn.Name.Name] = f.Name.Name + "." + fn.Name.Name
 			}
@@ -83,8 +90,24 @@ func parseDirectory(path string) (*directory, error) {
 	return d, nil
 }
 
+// withNoCloud reports whether the tag nocloud, with which make test runs, leaves a file as it is.
+func withNoCloud(f *ast.File) bool {
+	for _, group := range f.Comments {
+		for _, c := range group.List {
+			if x, err := constraint.Parse(c.Text); err == nil && c.Pos() < f.Package {
+				eval := func(nocloud bool) bool {
+					return x.Eval(func(tag string) bool { return tag == "nocloud" && nocloud || tag == runtime.GOOS })
+				}
+				return eval(true) || !eval(false)
+			}
+		}
+	}
+	return true
+}
+
 func (d *directory) addCalls(fn *ast.FuncDecl) {
 	name := fn.Name.Name
+	d.calls[name] = append(d.calls[name], "")
 	ast.Inspect(fn.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.SelectorExpr:
@@ -119,9 +142,15 @@ func markShort(dirs []*directory) {
 	}
 }
 
-// shortTests returns the names of the tests that depend on -short.
+// shortTests returns the names of the tests, examples and fuzz targets that make test leaves out.
 func (d *directory) shortTests() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(d.short)), func(name string) bool {
-		return !strings.HasPrefix(name, "Test") || name == "TestMain"
-	})
+	var tests []string
+	for name := range d.calls {
+		isTest := strings.HasPrefix(name, "Test") && name != "TestMain" || strings.HasPrefix(name, "Fuzz")
+		if isTest && d.short[name] || (isTest || strings.HasPrefix(name, "Example")) && d.clouds[name] {
+			tests = append(tests, name)
+		}
+	}
+	slices.Sort(tests)
+	return tests
 }

@@ -70,6 +70,9 @@ func TestMain(m *testing.M) { rounds() }
 `,
 		"browsertest/start.go": "package browsertest\nfunc Start(t *testing.T) { testing.Short() }\nfunc Quick(t *testing.T) {}\n",
 		"a/pagetest/open.go":   "package pagetest\nfunc Open(t *testing.T) { browsertest.Start(t) }\n",
+		"a/cloud_test.go":      "//go:build !race && !nocloud\n\npackage a\nfunc TestStore(t *testing.T) {}\nfunc ExampleStore() {}\n",
+		"a/nocloud_test.go":    "//go:build nocloud\n\npackage a\nfunc TestWithoutStore(t *testing.T) {}\n",
+		"a/race_test.go":       "//go:build !race\n\npackage a\nfunc TestNoRace(t *testing.T) {}\n",
 		"b/b_test.go":          "package b\nfunc TestOther(t *testing.T) {}\n",
 		"module/go.mod":        "module x\n",
 		"module/c_test.go":     "package c\nfunc TestElsewhere(t *testing.T) { testing.Short() }\n",
@@ -88,7 +91,7 @@ func TestMain(m *testing.M) { rounds() }
 	t.Run("in a directory", func(t *testing.T) {
 		t.Chdir(dir)
 		got, err := leftOut(".")
-		if want := "-run=^(TestByHelper|TestByPackage|TestByPackages|TestSlow)$ ./a"; err != nil || got != want {
+		if want := "-run=^(ExampleStore|TestByHelper|TestByPackage|TestByPackages|TestSlow|TestStore)$ ./a"; err != nil || got != want {
 			t.Errorf("%q, %v, want %q", got, err, want)
 		}
 	})

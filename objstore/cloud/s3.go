@@ -1,3 +1,5 @@
+//go:build !nocloud
+
 package cloud
 
 import (
@@ -7,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -149,18 +150,6 @@ func repeatedly(r objstore.Retry) aws.Retryer {
 		so.RateLimiter = ratelimit.None
 	})
 }
-
-// CutVersion splits the name of an object in s3, written NAME?versionId=ID as other tools (s3fs)
-// do, into key and version. A key that itself ends this way can't be named.
-func CutVersion(name string) (key, version string, ok bool) {
-	i := strings.LastIndex(name, versionMark)
-	if i <= 0 || i+len(versionMark) == len(name) {
-		return name, "", false
-	}
-	return name[:i], name[i+len(versionMark):], true
-}
-
-const versionMark = "?versionId="
 
 // realNames makes the client request the objects' real names and versions.
 func realNames(stack *middleware.Stack) error {

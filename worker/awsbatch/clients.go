@@ -1,3 +1,5 @@
+//go:build !nocloud
+
 package awsbatch
 
 import (
@@ -18,8 +20,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/logging"
-
-	"leat/worker"
 )
 
 // attempts is the number of attempts of one call. Batch allows an account few calls per second and
@@ -142,11 +142,6 @@ func (e *callError) Unwrap() error { return e.err }
 
 func failed(err error, op string, a ...any) error {
 	return &callError{op: fmt.Sprintf(op, a...), err: err}
-}
-
-// batchError returns an error about an option of the launcher, or with a code of AWS.
-func batchError(code, format string, a ...any) error {
-	return &worker.BatchError{Kind: Name, Code: code, Err: fmt.Errorf(format, a...)}
 }
 
 // hasCode reports whether a service answered with one of the codes.

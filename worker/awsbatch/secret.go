@@ -1,3 +1,5 @@
+//go:build !nocloud
+
 package awsbatch
 
 import (
@@ -12,33 +14,11 @@ import (
 	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
 )
 
-// Stores of secrets, as in Options.Secret.
-const (
-	secretsManager = "secretsmanager"
-	parameterStore = "ssm"
-)
-
 // Codes of Secrets Manager.
 const (
 	secretMissing = "ResourceNotFoundException"
 	secretDeleted = "InvalidRequestException" // of a secret that is scheduled for deletion
 )
-
-// versionMark separates a secret's name from the run's version of it in the workers' variable. No
-// name or ARN contains it.
-const versionMark = "#"
-
-func parseSecret(s string) (store, name string, err error) {
-	store, name, ok := strings.Cut(s, ":")
-	switch {
-	case s == "":
-		return "", "", batchError("Options.Secret", "option Secret is empty, expected secretsmanager:NAME or ssm:NAME")
-	case !ok || name == "" || store != secretsManager && store != parameterStore || strings.ContainsAny(name,
-		versionMark+" \n"):
-		return "", "", batchError("Options.Secret", "option Secret is %q, expected secretsmanager:NAME or ssm:NAME", s)
-	}
-	return store, name, nil
-}
 
 // checkSecret returns an error if the secret does not exist. A user who may not describe it may
 // still be allowed to write it.
