@@ -84,7 +84,7 @@ func (p *Pool) take(n int) []byte {
 	return nil
 }
 
-// Put recycles the memory of b, which must not be used any more.
+// Put recycles the memory of b. The caller must not use b afterwards.
 func (p *Pool) Put(b []byte) {
 	k := class(cap(b))
 	if k < 0 {

@@ -55,9 +55,9 @@ func clusterJob(dir, kind string) (*apply.Job, error) {
 	return job, nil
 }
 
-// onCluster compares tables by workers of a launcher, of which one is killed, with the table of a
-// run in this process; then those of runs that are killed themselves and resumed. left names the
-// jobs that have not ended.
+// onCluster kills a worker of a launcher during a run, and compares the table with that of a run in
+// this process. It does the same with runs that are killed and resumed. left names the jobs that
+// have not ended.
 func onCluster(t *testing.T, kind string, left func() []string) {
 	needGDAL(t)
 	dir := t.TempDir()

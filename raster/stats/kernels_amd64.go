@@ -10,11 +10,12 @@ import (
 // hasAVX2 reports whether the processor can run the routines of kernels_amd64.s.
 var hasAVX2 = cpu.X86.HasAVX2
 
-// floatSums holds four sums, and values of which some are the smallest and the largest.
+// floatSums holds the sums of every fourth pixel, and the smallest and largest values of four parts
+// of the pixels.
 type floatSums struct{ sums, low, high [4]float64 }
 
-// intSums holds sums of values and of squares, and values of which some are the smallest and the
-// largest.
+// intSums holds sums of values and of squares, and smallest and largest values, of parts of the
+// pixels.
 type intSums struct {
 	sums      [8]int32
 	squares   [4]int64

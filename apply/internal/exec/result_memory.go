@@ -61,7 +61,7 @@ func newArea(pool *shm.Pool, bytes int) (area []byte, h shm.Handle, err error) {
 	return area, h, err
 }
 
-// close unmaps the memory. No result is being accepted any more.
+// close unmaps the memory. The caller has stopped accepting results.
 func (m *resultMemory) close() error {
 	if m == nil {
 		return nil
