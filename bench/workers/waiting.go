@@ -10,6 +10,7 @@ import (
 
 	"leat/apply"
 	"leat/bench/measured"
+	"leat/internal/backoff"
 	"leat/ndarray"
 	"leat/raster"
 	"leat/worker/subprocess"
@@ -41,21 +42,10 @@ type waitingSource struct {
 }
 
 func (s *waitingSource) Read(ctx context.Context, bands []int, w raster.Window, dst *ndarray.Array) error {
-	if err := sleep(ctx, s.read); err != nil {
+	if err := backoff.Sleep(ctx, s.read); err != nil {
 		return err
 	}
 	return s.Source.Read(ctx, bands, w, dst)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // waitingFunctions are the functions of the jobs: one that adds all inputs, and one that waits.
@@ -71,7 +61,7 @@ var waitingFunctions = apply.Functions{
 	}},
 	"wait": {Func: func(ctx context.Context, b *apply.Block) error {
 		b.SetOut("out", b.In(inputName(0)))
-		return sleep(ctx, functionOf)
+		return backoff.Sleep(ctx, functionOf)
 	}},
 }
 
