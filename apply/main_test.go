@@ -13,15 +13,16 @@ func TestMain(m *testing.M) {
 	pbstest.Main()
 	Main(testFunctions, nil)
 	proctest.Main(map[string]proctest.Func{
-		"slow output":      slowOutput,
-		"resumed output":   resumedOutput,
-		"resumed outputs":  resumedOutputs,
-		"point outputs":    pointOutputs,
-		"large raster":     largeRaster,
-		"vector output":    vectorOutput,
-		"format output":    formatOutput,
-		"endless function": endlessFunction,
-		"table output":     tableOutput,
+		"slow output":         slowOutput,
+		"resumed output":      resumedOutput,
+		"resumed outputs":     resumedOutputs,
+		"output with sidecar": outputWithSidecar,
+		"point outputs":       pointOutputs,
+		"large raster":        largeRaster,
+		"vector output":       vectorOutput,
+		"format output":       formatOutput,
+		"endless function":    endlessFunction,
+		"table output":        tableOutput,
 	})
 	goleak.VerifyTestMain(m)
 }

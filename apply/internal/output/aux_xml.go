@@ -2,6 +2,7 @@ package output
 
 import (
 	"encoding/xml"
+	"errors"
 	"io"
 	"slices"
 	"strconv"
@@ -152,18 +153,35 @@ func newPAMItem(b *outcome.BandResult) *pamItem {
 	return item
 }
 
-func (f *finishedNative) writeAux(path string) error {
+// auxFile is an .aux.xml without a name; its file is nil if the output needs none.
+type auxFile struct{ file *tempfile.File }
+
+func (a auxFile) commit() error {
+	if a.file == nil {
+		return nil
+	}
+	return a.file.Commit()
+}
+
+func (a auxFile) abort() error {
+	if a.file == nil {
+		return nil
+	}
+	return a.file.Abort()
+}
+
+// createAux writes the output's .aux.xml, if it needs one, without giving it its name.
+func (f *finishedNative) createAux(path string) (auxFile, error) {
 	text, err := f.auxText()
 	if err != nil || text == "" {
-		return err
+		return auxFile{}, err
 	}
-	aux, err := tempfile.Create(path, 0o666)
+	file, err := tempfile.Create(path, 0o666)
 	if err != nil {
-		return err
+		return auxFile{}, err
 	}
-	defer aux.Abort()
-	if _, err := io.WriteString(aux, text); err != nil {
-		return err
+	if _, err := io.WriteString(file, text); err != nil {
+		return auxFile{}, errors.Join(err, file.Abort())
 	}
-	return aux.Commit()
+	return auxFile{file}, nil
 }

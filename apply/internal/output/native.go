@@ -13,6 +13,7 @@ import (
 	"leat/apply/internal/localpath"
 	"leat/apply/internal/spool"
 	"leat/apply/outcome"
+	"leat/internal/fault"
 	"leat/internal/tempfile"
 	"leat/internal/tiffwrite"
 	"leat/ndarray"
@@ -172,7 +173,9 @@ type finishedNative struct {
 
 func (f *finishedNative) Result() *outcome.OutputResult { return &f.res }
 
-// Publish removes the sidecars of the old file and publishes the new one.
+// Publish removes the sidecars of the old file, publishes the new one, and then its .aux.xml. A
+// reader therefore sees the old file or the new one, for a moment without sidecars, and never with
+// those of the other.
 func (f *finishedNative) Publish() error {
 	o := f.w
 	if err := o.checkClobber(); err != nil {
@@ -182,10 +185,19 @@ func (f *finishedNative) Publish() error {
 	if err := o.removeSidecars(sidecarSuffixes); err != nil {
 		return err
 	}
-	if err := f.writeAux(localpath.Absolute(o.Spec.Path) + ".aux.xml"); err != nil {
+	fault.Point("apply.unaccompanied")
+	aux, err := f.createAux(localpath.Absolute(o.Spec.Path) + ".aux.xml")
+	if err != nil {
 		return fmt.Errorf("output %s: %w", o.Name, err)
 	}
-	return o.publish(f.file)
+	if err := o.publish(f.file); err != nil {
+		return errors.Join(err, aux.abort())
+	}
+	fault.Point("apply.renamed")
+	if err := aux.commit(); err != nil {
+		return fmt.Errorf("output %s: %w", o.Name, err)
+	}
+	return nil
 }
 
 // Upload writes the file, and its .aux.xml, to the output's store.
@@ -214,7 +226,11 @@ func (f *finishedNative) Keep() (string, error) {
 		})
 	})
 	if err == nil {
-		if err := f.writeAux(path + ".aux.xml"); err != nil {
+		aux, err := f.createAux(path + ".aux.xml")
+		if err == nil {
+			err = aux.commit()
+		}
+		if err != nil {
 			f.w.log.Warn("writing the .aux.xml failed", "error", err)
 		}
 	}
