@@ -63,7 +63,7 @@ const (
 
 // NewEncoder returns an encoder of data that o describes.
 func NewEncoder(o Options) *Encoder {
-	e := &Encoder{row: o.Row, tokens: make([]uint32, blockSize+16)}
+	e := &Encoder{row: o.Row, tokens: make([]uint32, blockSize+16), code: code{vector: hasVBMI}}
 	if o.Row <= 0 || o.Row >= window {
 		e.row = 1
 	}

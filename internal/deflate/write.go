@@ -20,7 +20,17 @@ type code struct {
 	first, second [512]uint64
 	words         [litSymbols]uint64
 	huffman       huffman
+
+	vector   bool // literals are written by literalsVBMI
+	literals literalTable
 }
+
+// literalTable holds the words of literals for literalsVBMI: their lengths, their first eight bits,
+// and the others.
+type literalTable struct{ lengths, low, high [256]uint8 }
+
+// vector is the number of literals that literalsVBMI writes at once.
+const vector = 64
 
 // clear sets the counts to those of a block without tokens.
 func (c *code) clear() {
@@ -181,6 +191,12 @@ func (c *code) entries() {
 		}
 	}
 	c.second[none] = 0
+	if c.vector {
+		for s, e := range c.words[:256] {
+			w := e >> (-e & 63)
+			c.literals.lengths[s], c.literals.low[s], c.literals.high[s] = uint8(e&63), uint8(w), uint8(w>>8)
+		}
+	}
 }
 
 // bitWriter writes bits. Its caller provides the memory: seven bytes more than the bits need. The
@@ -246,7 +262,11 @@ func (w *bitWriter) tokens(c *code, tokens []uint32, src []byte) {
 		t := tokens[i]
 		if t >= literalRun {
 			i++
-			at, acc, n = literals(out, at, acc, n, first, src[tokens[i]:][:t&^literalRun])
+			p := src[tokens[i]:][:t&^literalRun]
+			if c.vector && len(p) >= vector {
+				at, acc, n, p = literalVectors(out, at, acc, n, &c.literals, p)
+			}
+			at, acc, n = literals(out, at, acc, n, first, p)
 			continue
 		}
 		e := first[t&symbolMask]
@@ -263,6 +283,16 @@ func (w *bitWriter) tokens(c *code, tokens []uint32, src []byte) {
 		n &= 7
 	}
 	w.at, w.acc, w.n = at, acc, n
+}
+
+// literalVectors writes literals of p, by vectors, as long as the memory has space for the longest
+// words. It returns those that are left.
+func literalVectors(out []byte, at int, acc, n uint64, t *literalTable, p []byte) (int, uint64, uint64, []byte) {
+	if n == 0 {
+		acc = 0 // its bits are of words before
+	}
+	count, written, acc, n := literalsVBMI(out[at:], p, t, acc>>(-n&63), n)
+	return at + written, acc << (-n & 63), n, p[count:]
 }
 
 // literals writes literals: four words, of at most 13 bits, per flush. The lowest bits of an entry,

@@ -1,0 +1,93 @@
+package deflate
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"leat/internal/guardtest"
+)
+
+// TestVectorsWriteSameLiterals compares the routine for vectors of literals with the one in Go,
+// over memory whose neighbours can't be accessed.
+func TestVectorsWriteSameLiterals(t *testing.T) {
+	if !hasVBMI {
+		t.Skip("the processor has no AVX-512 VBMI")
+	}
+	const most = 4000
+	source, memory := guardtest.New(most), guardtest.New(2*most)
+	r := rand.New(rand.NewPCG(5, 8))
+	var c code
+	c.vector = true
+	for _, kind := range append([]string{"long words"}, kinds...) {
+		full := made(kind, most)
+		c.clear()
+		for s := range 256 {
+			c.lits[s] = 1
+			if kind == "long words" { // all but a few words have the longest length
+				c.lits[s] = 1 << max(0, 20-s)
+			}
+		}
+		for _, b := range full {
+			c.lits[b]++
+		}
+		if kind == "long words" {
+			for i := range full {
+				full[i] = byte(r.IntN(256))
+			}
+		}
+		c.build()
+		c.entries()
+		for round := range 400 {
+			n := r.IntN(most)
+			if round < 300 {
+				n = round
+			}
+			src := [][]byte{source.First(n), source.Last(n)}[round&1]
+			copy(src, full[most-n:])
+			held := uint64(r.IntN(8))
+			acc := r.Uint64()
+
+			want := make([]byte, 2*most)
+			at, wantAcc, wantHeld := literals(want, 0, acc, held, &c.first, src)
+			want = want[:at]
+
+			bits := held
+			for _, b := range src {
+				bits += uint64(c.lens[b])
+			}
+			// With little memory after the words, the routine for vectors must stop early.
+			out := memory.Last(int(bits/8) + 8 + r.IntN(2)*300)
+			at, gotAcc, gotHeld, rest := literalVectors(out, 0, acc, held, &c.literals, src)
+			if len(rest) > len(src) || len(rest)%64 != len(src)%64 || len(out) > int(bits/8)+300 && len(rest) >= 64 {
+				t.Fatalf("%s: %d of %d literals are left", kind, len(rest), len(src))
+			}
+			at, gotAcc, gotHeld = literals(out, at, gotAcc, gotHeld, &c.first, rest)
+			same := gotHeld == wantHeld && (gotHeld == 0 || gotAcc>>(64-gotHeld) == wantAcc>>(64-wantHeld))
+			if !same || !bytes.Equal(out[:at], want) {
+				t.Fatalf("%s: %d literals after %d bits: other bits", kind, n, held)
+			}
+		}
+	}
+}
+
+// TestVectorsChangeNoStream encodes with and without vectors.
+func TestVectorsChangeNoStream(t *testing.T) {
+	if !hasVBMI {
+		t.Skip("the processor has no AVX-512 VBMI")
+	}
+	for _, o := range layouts {
+		with, without := NewEncoder(o), NewEncoder(o)
+		without.code.vector = false
+		for _, kind := range kinds {
+			for _, n := range []int{64, 1000, 70000} {
+				data := made(kind, n)
+				a := with.AppendZlib(nil, data)
+				if b := without.AppendZlib(nil, data); !slices.Equal(a, b) {
+					t.Fatalf("%+v, %d bytes of %s: another stream without vectors", o, n, kind)
+				}
+			}
+		}
+	}
+}
