@@ -77,7 +77,7 @@ RACE_FLAGS := -race '-gcflags=./internal/deflate=-dwarf=false -race=false'
 NO_RACE := /cmd/ /examples/ /apply$$ /stores /raster/geotiff /objstore/cloud /worker/slurm /worker/pbs \
 	/worker/awsbatch /live /internal/gdal /internal/archtest /internal/testreport /expr /internal/inflate \
 	/internal/deflate /internal/tiff /internal/wkt /internal/demo /internal/preview /internal/report /internal/units \
-	/internal/sysmem /raster$$ /raster/stats /raster/overview /internal/rastertest /npy /ndarray /block /codec \
+	/internal/sysmem /raster$$ /internal/stats /internal/overview /internal/rastertest /npy /ndarray /block /codec \
 	/apply/internal/jobspec /apply/internal/output /internal/zonal$$ /internal/zonaljob /internal/table /internal/filelist \
 	/internal/stac /internal/pytest /internal/colortable /internal/elementary /python$$
 # Tests of several processes, of damaged files and of many files repeat what others show about

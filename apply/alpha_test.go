@@ -6,7 +6,6 @@ import (
 
 	"leat/internal/pytest"
 	"leat/raster"
-	"leat/raster/overview"
 )
 
 // makeRGBA writes rasters whose last band is alpha: RGBA of uint8 and uint16, grey and alpha of
@@ -75,7 +74,7 @@ func TestAlphaBandInOutput(t *testing.T) {
 	pytest.Run(t, []string{"osgeo.gdal", "numpy"}, makeRGBA, dir, nil)
 	names := []string{"rgba", "rgba16", "ga", "ga32", "ga64", "nodata"}
 	for i, name := range names {
-		out := Output{Path: filepath.Join(dir, name+"_out.tif"), Overviews: []int{4}, OverviewMethod: overview.Average,
+		out := Output{Path: filepath.Join(dir, name+"_out.tif"), Overviews: []int{4}, OverviewMethod: "average",
 			PixelInterleave: i%2 == 1}
 		mustRun(t, Job{Inputs: map[string]Input{"a": File(filepath.Join(dir, name+".tif"))},
 			Expressions: map[string]string{"o": "a"}, Outputs: map[string]Output{"o": out}})
@@ -103,13 +102,13 @@ func TestAlphaMasksComputedBands(t *testing.T) {
 		Expressions: map[string]string{"o": "a", "p": "a[4] + 0.5"},
 		Outputs:     map[string]Output{"o": {Path: out}, "p": {Path: filepath.Join(dir, "p.tif")}},
 		Controls:    Controls{Footprint: Union}})
-	if o := res.Outputs[0]; o.Nodata != nil || o.Bands[0].Moments.Valid != opaque ||
-		o.Bands[3].Moments.Valid != 700*700 {
-		t.Errorf("beyond the file: nodata %v, %d and %d valid pixels", o.Nodata, o.Bands[0].Moments.Valid,
-			o.Bands[3].Moments.Valid)
+	if o := res.Outputs[0]; o.Nodata != nil || o.Bands[0].Valid != opaque ||
+		o.Bands[3].Valid != 700*700 {
+		t.Errorf("beyond the file: nodata %v, %d and %d valid pixels", o.Nodata, o.Bands[0].Valid,
+			o.Bands[3].Valid)
 	}
-	if o := res.Outputs[1]; o.Bands[0].Moments.Valid != 700*600 {
-		t.Errorf("alpha alone, beyond the file: %d valid pixels", o.Bands[0].Moments.Valid)
+	if o := res.Outputs[1]; o.Bands[0].Valid != 700*600 {
+		t.Errorf("alpha alone, beyond the file: %d valid pixels", o.Bands[0].Valid)
 	}
 	for expression, want := range map[string]int64{
 		"a[1] + 0.5":                  opaque,
@@ -120,7 +119,7 @@ func TestAlphaMasksComputedBands(t *testing.T) {
 	} {
 		res := mustRun(t, Job{Inputs: in, Expressions: map[string]string{"o": expression},
 			Outputs: map[string]Output{"o": {Path: filepath.Join(dir, "o.tif")}}})
-		if got := res.Outputs[0].Bands[0].Moments.Valid; got != want {
+		if got := res.Outputs[0].Bands[0].Valid; got != want {
 			t.Errorf("%s: %d valid pixels, not %d", expression, got, want)
 		}
 	}

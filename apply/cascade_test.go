@@ -9,9 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"leat/internal/overview"
 	"leat/ndarray"
 	"leat/raster/geotiff"
-	"leat/raster/overview"
 )
 
 // reduceByHand computes an overview level from the level before, one cell at a time, without
@@ -106,7 +106,7 @@ func overviewCase[T int16 | float32](t *rapid.T, dir string) {
 	}
 	o := Output{Path: filepath.Join(dir, "o.tif"), TileSize: 16 * rapid.IntRange(1, 3).Draw(t, "tile / 16"),
 		Nodata: "-3", Overviews: factors, NoOverviews: factors == nil,
-		OverviewMethod: m, PixelInterleave: rapid.Bool().Draw(t, "pixel interleave"), NoStatistics: true}
+		OverviewMethod: m.String(), PixelInterleave: rapid.Bool().Draw(t, "pixel interleave"), NoStatistics: true}
 	job := sliceJob(mapGrid(w, h, 0, 0), px, o)
 	job.Controls.WindowWidth, job.Controls.WindowHeight = window, window
 	if _, err := Run(context.Background(), job); err != nil {

@@ -11,7 +11,6 @@ import (
 	"leat/internal/pytest"
 	"leat/internal/worker/pbstest"
 	"leat/internal/worker/slurmtest"
-	"leat/raster/overview"
 	"leat/worker"
 	"leat/worker/pbs"
 	"leat/worker/slurm"
@@ -25,7 +24,7 @@ func clusterJobs(red, nir string) map[string]func(dir string) Job {
 			return Job{Inputs: map[string]Input{"red": File(red), "nir": File(nir)},
 				Expressions: map[string]string{"out": "(nir - red) / (nir + red)"},
 				Outputs: map[string]Output{"out": {Path: filepath.Join(dir, "out.tif"), Nodata: "nan", COG: true,
-					OverviewMethod: overview.Average, TileSize: 128}}}
+					OverviewMethod: "average", TileSize: 128}}}
 		},
 		"function": func(dir string) Job {
 			return Job{Inputs: map[string]Input{"red": File(red)}, Functions: testFunctions, Function: "focal",

@@ -17,7 +17,6 @@ import (
 
 	"leat/apply/outcome"
 	"leat/ndarray"
-	"leat/raster/overview"
 	"leat/worker"
 	"leat/worker/subprocess"
 )
@@ -188,7 +187,7 @@ func TestSameBytesWithWorkerProcesses(t *testing.T) {
 				"sum": "red + nir"},
 				Outputs: map[string]Output{
 					"ndvi": {Path: filepath.Join(dir, "ndvi.tif"), Nodata: "nan", COG: true,
-						OverviewMethod: overview.Average, TileSize: 128},
+						OverviewMethod: "average", TileSize: 128},
 					"sum": {Path: filepath.Join(dir, "sum.tif"), Type: ndarray.Uint16, TileSize: 256,
 						Overviews: []int{2, 4}},
 				}}

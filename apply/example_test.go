@@ -97,7 +97,7 @@ func ExampleRun_expression() {
 		return
 	}
 	print(out)
-	fmt.Println("largest:", res.Outputs[0].Bands[0].Moments.Max)
+	fmt.Println("largest:", res.Outputs[0].Bands[0].Max)
 	// Output:
 	// [1 0 3 0]
 	// [5 0 7 0]

@@ -89,9 +89,9 @@ func statisticsCase[T ndarray.Real](t *rapid.T, dir string, least, most float64)
 			}
 		}
 		got := res.Outputs[0].Bands[b]
-		if got.Moments.Total != int64(w*h) || got.Moments.Valid != int64(len(valid)) || got.Moments.NaN != notNumbers {
-			t.Fatalf("band %d: %d pixels, %d valid, %d NaN; there are %d, %d, %d", b+1, got.Moments.Total,
-				got.Moments.Valid, got.Moments.NaN, w*h, len(valid), notNumbers)
+		if got.Pixels != int64(w*h) || got.Valid != int64(len(valid)) || got.NaN != notNumbers {
+			t.Fatalf("band %d: %d pixels, %d valid, %d NaN; there are %d, %d, %d", b+1, got.Pixels,
+				got.Valid, got.NaN, w*h, len(valid), notNumbers)
 		}
 		if len(valid) > 0 {
 			compareStatistics(t, got, valid, f.Info().Bands[b].Metadata)
@@ -117,11 +117,11 @@ func compareStatistics[T ndarray.Real](t *rapid.T, got outcome.BandResult, valid
 			t.Fatalf("%s is %v, not %v", what, got, want)
 		}
 	}
-	if got.Moments.Min != min || got.Moments.Max != max {
-		t.Fatalf("%v to %v, not %v to %v", got.Moments.Min, got.Moments.Max, min, max)
+	if got.Min != min || got.Max != max {
+		t.Fatalf("%v to %v, not %v to %v", got.Min, got.Max, min, max)
 	}
-	near("mean", got.Moments.Mean, mean)
-	near("standard deviation", got.Moments.StdDev(), math.Sqrt(spread/float64(n)))
+	near("mean", got.Mean, mean)
+	near("standard deviation", got.StdDev, math.Sqrt(spread/float64(n)))
 	exact := ndarray.TypeOf[T]().IsInteger() && ndarray.TypeOf[T]().Size() <= 2
 	counts := make([]uint64, 256)
 	if exact && max-min < 256 {
@@ -143,7 +143,7 @@ func compareStatistics[T ndarray.Real](t *rapid.T, got outcome.BandResult, valid
 		frequency[v]++
 	}
 	var sum uint64
-	for _, c := range got.Bins.Counts {
+	for _, c := range got.Histogram.Counts {
 		sum += c
 	}
 	if sum != uint64(n) {
@@ -156,9 +156,9 @@ func compareStatistics[T ndarray.Real](t *rapid.T, got outcome.BandResult, valid
 				mode = v
 			}
 		}
-		if !slices.Equal(got.Bins.Counts,
+		if !slices.Equal(got.Histogram.Counts,
 			counts) || got.Mode != float64(mode) || got.Median != float64(valid[(n-1)/2]) {
-			t.Fatalf("bins %v, mode %v, median %v; not %v, %v, %v", got.Bins.Counts, got.Mode, got.Median, counts, mode,
+			t.Fatalf("bins %v, mode %v, median %v; not %v, %v, %v", got.Histogram.Counts, got.Mode, got.Median, counts, mode,
 				valid[(n-1)/2])
 		}
 	} else { // leading bits of a float32: within a 128th
@@ -168,7 +168,7 @@ func compareStatistics[T ndarray.Real](t *rapid.T, got outcome.BandResult, valid
 		}
 	}
 	var text strings.Builder
-	for _, c := range got.Bins.Counts {
+	for _, c := range got.Histogram.Counts {
 		fmt.Fprintf(&text, "%d|", c)
 	}
 	if items["STATISTICS_HISTOBINVALUES"] != text.String() || items["STATISTICS_MINIMUM"] != strconv.FormatFloat(min,

@@ -15,7 +15,6 @@ import (
 	"leat/ndarray"
 	"leat/objstore"
 	"leat/raster"
-	"leat/raster/overview"
 	"leat/timing"
 	"leat/worker"
 )
@@ -213,17 +212,20 @@ type Output struct {
 	PixelInterleave bool   // samples of a pixel next to each other; default: one plane per band
 	BigTIFF         bool   // even if classic TIFF would do
 
-	Overviews      []int // powers of two; nil: RIOS's default, 4 8 ... while the smaller side stays above 128
-	NoOverviews    bool
-	COG            bool // overviews 2 4 8 ... until the larger side is at most 512
-	OverviewMethod overview.Method
+	Overviews   []int // powers of two; nil: RIOS's default, 4 8 ... while the smaller side exceeds 128
+	NoOverviews bool
+	COG         bool // overviews 2 4 8 ... until the larger side is at most 512
+	// OverviewMethod is how pixels of a cell become one pixel of an overview: "nearest" (default)
+	// is the upper left pixel, "center" the pixel at the centre, "average" the mean of the valid
+	// pixels, and "mode" the most frequent valid value.
+	OverviewMethod string
 
 	NoStatistics bool
 	NoHistogram  bool
 	HistAux      bool // also write the histogram to NAME.aux.xml, where GDAL looks for it
 
 	LayerNames []string
-	Thematic   bool // LAYER_TYPE=thematic; use Nearest or Mode for overviews of class maps
+	Thematic   bool // LAYER_TYPE=thematic; use "nearest" or "mode" for overviews of class maps
 	Colors     []raster.RGBA
 	// Categories are the names of the values 0, 1, 2 and so on of an output of one band. GDAL and
 	// QGIS find those of a GeoTIFF in NAME.aux.xml, which holds the colour table too if it has

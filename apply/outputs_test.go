@@ -160,7 +160,7 @@ func TestPixelInterleave(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rgb.tif")
 	px := append(append(terrain[uint16](130, 70, 1), terrain[uint16](130, 70, 2)...), terrain[uint16](130, 70, 3)...)
 	mustRun(t, sliceJob(mapGrid(130, 70, 0, 0), px,
-		Output{Path: path, PixelInterleave: true, TileSize: 64, Overviews: []int{2}, OverviewMethod: 1}))
+		Output{Path: path, PixelInterleave: true, TileSize: 64, Overviews: []int{2}, OverviewMethod: "average"}))
 	sum := 0
 	for _, v := range px[2*130*70:] {
 		sum += int(v)

@@ -20,7 +20,6 @@ import (
 	"leat/apply/outcome"
 	"leat/internal/proctest"
 	"leat/internal/pytest"
-	"leat/raster/overview"
 	"leat/worker/subprocess"
 )
 
@@ -191,7 +190,7 @@ func TestPythonEqualsExpression(t *testing.T) {
 	dir := t.TempDir()
 	inputs := map[string]Input{"red": File(red), "nir": File(nir)}
 	out := func(name string) map[string]Output {
-		return map[string]Output{"out": {Path: filepath.Join(dir, name), Nodata: "nan", OverviewMethod: overview.Average}}
+		return map[string]Output{"out": {Path: filepath.Join(dir, name), Nodata: "nan", OverviewMethod: "average"}}
 	}
 	mustRun(t, Job{Inputs: inputs, Outputs: out("e.tif"),
 		Expressions: map[string]string{"out": "(float32(nir) - red) / (float32(nir) + red)"}})

@@ -78,8 +78,8 @@ func warnOfPixels(res *outcome.OutputResult) {
 	var infinite int64
 	var empty []string
 	for i, b := range res.Bands {
-		infinite += b.Moments.Infinite
-		if b.Moments.Total > 0 && b.Moments.Valid+b.Moments.Infinite == 0 {
+		infinite += b.Infinite
+		if b.Pixels > 0 && b.Valid+b.Infinite == 0 {
 			empty = append(empty, fmt.Sprint(i+1))
 		}
 	}

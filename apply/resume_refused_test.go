@@ -16,7 +16,6 @@ import (
 	"leat/apply/outcome"
 	"leat/block"
 	"leat/ndarray"
-	"leat/raster/overview"
 )
 
 // interrupt runs a job of expressions or a function until some blocks are done.
@@ -102,7 +101,7 @@ func TestResumeRejectsChangedJob(t *testing.T) {
 			"output x: the list of overview levels was 2 and is 2,4"},
 		"no overviews": {output("x", func(o *Output) { o.Overviews, o.NoOverviews = nil, true }),
 			"output x: the list of overview levels was 2 and is none"},
-		"overview method": {output("x", func(o *Output) { o.OverviewMethod = overview.Mode }),
+		"overview method": {output("x", func(o *Output) { o.OverviewMethod = "mode" }),
 			"output x: the overview method was nearest and is mode"},
 		"statistics": {output("x", func(o *Output) { o.NoStatistics = true }),
 			"output x: the computation of statistics was on and is off"},

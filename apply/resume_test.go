@@ -16,7 +16,6 @@ import (
 	"leat/block"
 	"leat/internal/proctest"
 	"leat/ndarray"
-	"leat/raster/overview"
 )
 
 // resumeCase is a job whose run is interrupted and resumed. inputs is the directory of
@@ -35,13 +34,13 @@ var resumeCases = map[string]resumeCase{
 			holes(terrain[int16](resumeSide, resumeSide, 2), resumeSide, 9, -5, 3)...)
 		return sliceJob(mapGrid(resumeSide, resumeSide, 0, 0), px,
 			Output{Path: filepath.Join(dir, "out.tif"), TileSize: 64, Nodata: "-5",
-				PixelInterleave: true, Compression: "zstd", COG: true, OverviewMethod: overview.Average})
+				PixelInterleave: true, Compression: "zstd", COG: true, OverviewMethod: "average"})
 	},
 	"two bands, mode, no statistics": func(_, dir string) Job {
 		px := append(noisy(resumeSide, resumeSide, 1), ramp(resumeSide, resumeSide)...)
 		return sliceJob(mapGrid(resumeSide, resumeSide, 0, 0), px,
 			Output{Path: filepath.Join(dir, "out.tif"), TileSize: 64, Overviews: []int{2, 8},
-				OverviewMethod: overview.Mode, NoStatistics: true, TempDir: dir})
+				OverviewMethod: "mode", NoStatistics: true, TempDir: dir})
 	},
 	// The choice is open until the last rows, and differs from the coding used until then.
 	"late choice": func(_, dir string) Job {
@@ -72,11 +71,11 @@ var resumeCases = map[string]resumeCase{
 			Expressions: map[string]string{"ndvi": "(nir - red) / (nir + red)", "both": "[red, nir + 1]",
 				"low": "nir - red"},
 			Outputs: map[string]Output{
-				"ndvi": {Path: filepath.Join(dir, "ndvi.tif"), OverviewMethod: overview.Average, TileSize: 64,
+				"ndvi": {Path: filepath.Join(dir, "ndvi.tif"), OverviewMethod: "average", TileSize: 64,
 					Overviews: []int{2, 8}},
 				"both": {Path: filepath.Join(dir, "both.tif"), PixelInterleave: true, TileSize: 64, COG: true,
 					Compression: "zstd"},
-				"low": {Path: filepath.Join(dir, "low.tif"), Type: ndarray.Uint8, OverviewMethod: overview.Mode,
+				"low": {Path: filepath.Join(dir, "low.tif"), Type: ndarray.Uint8, OverviewMethod: "mode",
 					TileSize: 64},
 			},
 		}

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"testing"
 
+	"leat/internal/overview"
 	"leat/internal/pytest"
 	"leat/ndarray"
-	"leat/raster/overview"
 )
 
 // An output without a valid pixel, infinite pixels and an unused input cause warnings, not errors.
@@ -68,8 +68,8 @@ func TestWarnings(t *testing.T) {
 				t.Errorf("%q and %q", res.Outputs[0].Warnings, res.Plan.Warnings)
 			}
 			for _, b := range res.Outputs[0].Bands {
-				if m := b.Moments; m.Mean-m.Mean != 0 || m.StdDev()-m.StdDev() != 0 {
-					t.Errorf("%+v", m)
+				if b.Mean-b.Mean != 0 || b.StdDev-b.StdDev != 0 {
+					t.Errorf("%+v", b)
 				}
 			}
 		})
@@ -199,8 +199,8 @@ func TestOverviewsForAnyBlockSize(t *testing.T) {
 				Concurrency: Concurrency{Workers: 1 + i%3},
 				Outputs: map[string]Output{
 					"u": {Path: filepath.Join(dir, "u.tif"), Nodata: "0", TileSize: 256, Overviews: factors,
-						OverviewMethod: m},
-					"f": {Path: filepath.Join(dir, "f.tif"), TileSize: 512, Overviews: factors, OverviewMethod: m},
+						OverviewMethod: m.String()},
+					"f": {Path: filepath.Join(dir, "f.tif"), TileSize: 512, Overviews: factors, OverviewMethod: m.String()},
 				},
 				Func: func(_ context.Context, b *Block) error {
 					b.SetOut("u", cut(u16, w, h, b.Window))

@@ -480,8 +480,8 @@ func TestVectorNodata(t *testing.T) {
 		if nodata == "0" {
 			want = bytes.Count(burned, []byte{1})
 		}
-		if m := res.Outputs[0].Bands[0].Moments; m.Valid != int64(want) || m.Total != int64(len(burned)) {
-			t.Errorf("nodata %q: %d of %d pixels are valid, not %d", nodata, m.Valid, m.Total, want)
+		if m := res.Outputs[0].Bands[0]; m.Valid != int64(want) || m.Pixels != int64(len(burned)) {
+			t.Errorf("nodata %q: %d of %d pixels are valid, not %d", nodata, m.Valid, m.Pixels, want)
 		}
 	}
 	_, err := Run(t.Context(), Job{Vectors: map[string]Vector{"v": {Path: shp, Nodata: "300"}},

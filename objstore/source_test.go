@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"leat/internal/objstoretest"
 	"leat/objstore"
-	"leat/objstore/objstoretest"
 )
 
 func open(t *testing.T, url string, o *objstore.Options) *objstore.Bucket {

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 
 	"leat/apply/outcome"
+	"leat/internal/ranged"
 	"leat/objstore"
-	"leat/objstore/ranged"
 	"leat/raster"
 	"leat/stage"
 )

@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"leat/apply"
+	"leat/internal/ranged"
 	"leat/npy"
 	"leat/objstore"
-	"leat/objstore/ranged"
 	"leat/raster"
 	"leat/raster/geotiff"
 )

@@ -298,7 +298,7 @@ func TestRemoteSidecars(t *testing.T) {
 	}
 	dir := t.TempDir()
 	local := ratio(s.path("a.tif"), s.path("b.tif"), filepath.Join(dir, "local.tif"))
-	if res := mustRun(t, local); res.Outputs[0].Bands[0].Moments.ValidPercent() > 70 {
+	if res := mustRun(t, local); res.Outputs[0].Bands[0].ValidPercent > 70 {
 		t.Fatal("the mask has no effect")
 	}
 	for _, stage := range []string{"", filepath.Join(dir, "stage")} {

@@ -19,8 +19,8 @@ import (
 	"strings"
 	"sync"
 
+	"leat/internal/ranged"
 	"leat/objstore"
-	"leat/objstore/ranged"
 	"leat/stage"
 )
 

@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"leat/apply/outcome"
+	"leat/internal/ranged"
 	"leat/objstore"
-	"leat/objstore/ranged"
 	"leat/stage"
 )
 

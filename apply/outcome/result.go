@@ -4,7 +4,6 @@ import (
 	"leat/expr"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/stats"
 )
 
 // OutputResult describes a finished output.
@@ -33,12 +32,29 @@ type OutputResult struct {
 	Table bool
 }
 
-// BandResult holds the statistics of the valid pixels of one band, in stored values, before scale
-// and offset. Moments.Total is 0 if the job asked for none.
+// BandResult holds the statistics of the pixels of one band, in stored values, before scale and
+// offset. Pixels is 0 if the job asked for none.
 type BandResult struct {
-	Name    string        // description of the band; "" if it has none
-	Moments stats.Moments // counts, extremes, mean, sum of squares
-	Bins    stats.Bins    // histogram; no bins if the job asked for none
+	Name   string // description of the band; "" if it has none
+	Pixels int64  // all of them
+	Valid  int64  // not masked, nodata, NaN or infinite
+	NaN    int64
+	// Infinite pixels count in no other field but Pixels and ValidPercent: one of them would make
+	// Mean and StdDev useless.
+	Infinite     int64
+	ValidPercent float64 // share of pixels that are valid, infinite ones included
+	// Min, Max, Mean and StdDev, the population standard deviation, are those of the Valid pixels,
+	// and without meaning if there are none.
+	Min, Max, Mean, StdDev float64
+	Histogram              Histogram // no Counts if the job asked for none
 	// Median and Mode are exact for 8- and 16-bit integers, else within 1/128 of the value.
 	Median, Mode float64
+}
+
+// Histogram counts values in equal parts of [Min, Max], the bins. With Direct, each bin is one
+// value: bin 0 counts Min, bin 1 counts Min+1, and so on.
+type Histogram struct {
+	Min, Max float64
+	Direct   bool
+	Counts   []uint64
 }

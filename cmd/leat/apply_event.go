@@ -147,12 +147,11 @@ func newResultDoc(o *outcome.OutputResult) resultDoc {
 		nodata = newPixelValue(o.Nodata.String())
 	}
 	for i, b := range o.Bands {
-		m := b.Moments
-		band := resultBandDoc{bandDoc: bandDoc{i + 1, o.Type.String(), nodata}, Name: b.Name, Pixels: m.Total,
-			ValidPixels: m.Valid, NaNPixels: m.NaN}
-		if m.Valid > 0 {
-			band.Statistics = &statsDoc{newJSONFloat(m.Min), newJSONFloat(m.Max), newJSONFloat(m.Mean),
-				newJSONFloat(m.StdDev()), newJSONFloat(m.ValidPercent()), true}
+		band := resultBandDoc{bandDoc: bandDoc{i + 1, o.Type.String(), nodata}, Name: b.Name, Pixels: b.Pixels,
+			ValidPixels: b.Valid, NaNPixels: b.NaN}
+		if b.Valid > 0 {
+			band.Statistics = &statsDoc{newJSONFloat(b.Min), newJSONFloat(b.Max), newJSONFloat(b.Mean),
+				newJSONFloat(b.StdDev), newJSONFloat(b.ValidPercent), true}
 		}
 		d.Bands = append(d.Bands, band)
 	}

@@ -59,10 +59,10 @@ func outputText(p *outcome.Plan, o *outcome.OutputResult) string {
 // printBands writes the statistics of bands.
 func printBands(w io.Writer, bands []outcome.BandResult) {
 	for i, b := range bands {
-		if m := b.Moments; m.Valid > 0 {
-			fmt.Fprintf(w, "  band %d: %.6g to %.6g, mean %.6g, standard deviation %.4g, %s valid\n", i+1, m.Min, m.Max,
-				m.Mean, m.StdDev(), percentText(m.ValidPercent()))
-		} else if m.Total > 0 {
+		if b.Valid > 0 {
+			fmt.Fprintf(w, "  band %d: %.6g to %.6g, mean %.6g, standard deviation %.4g, %s valid\n", i+1, b.Min, b.Max,
+				b.Mean, b.StdDev, percentText(b.ValidPercent))
+		} else if b.Pixels > 0 {
 			fmt.Fprintf(w, "  band %d: no valid pixel\n", i+1)
 		}
 	}

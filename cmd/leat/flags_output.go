@@ -16,10 +16,10 @@ import (
 
 	"leat/apply"
 	"leat/internal/lazyregexp"
+	"leat/internal/overview"
 	"leat/ndarray"
 	"leat/objstore"
 	"leat/raster"
-	"leat/raster/overview"
 )
 
 // Words that options take.
@@ -71,7 +71,6 @@ type outputFlags struct {
 	from, to       time.Time
 	layerNames     []namedValue[[]string]
 	levels         []int // of overviews
-	method         overview.Method
 	failCollisions bool
 	metadata       map[string]string
 }
@@ -194,7 +193,7 @@ func (f *outputFlags) finalizeFiles() error {
 // finalizeOverviews reads the options of overviews.
 func (f *outputFlags) finalizeOverviews() (err error) {
 	var errs []error
-	if f.method, err = overview.ParseMethod(f.ovMethod); err != nil {
+	if _, err = overview.ParseMethod(f.ovMethod); err != nil {
 		errs = append(errs, fmt.Errorf("--overview-method %s: %w", f.ovMethod, unknownWord(f.ovMethod, overviewMethods)))
 	}
 	f.levels = nil
@@ -366,7 +365,7 @@ func (f *outputFlags) setOptions(ctx context.Context, job *apply.Job) error {
 	}
 	errs = append(errs, f.setColors(ctx, job), setOutputs(job, "--color-interp", f.interps, setColorInterp))
 	setAllOutputs(job, func(o *apply.Output) {
-		o.COG, o.Overviews, o.NoOverviews, o.OverviewMethod = f.cog, f.levels, f.noOverviews(), f.method
+		o.COG, o.Overviews, o.NoOverviews, o.OverviewMethod = f.cog, f.levels, f.noOverviews(), f.ovMethod
 		o.NoStatistics, o.NoHistogram, o.HistAux = f.noStats, f.noHist, f.aux
 		o.Thematic, o.Unit, o.NoClobber = f.thematic, f.unit, f.noClobber
 		if len(f.metadata) > 0 {

@@ -16,8 +16,8 @@ import (
 	"leat/cache"
 	"leat/expr"
 	"leat/internal/gdal"
+	"leat/internal/ranged"
 	"leat/objstore"
-	"leat/objstore/ranged"
 	"leat/stage"
 	"leat/worker"
 )

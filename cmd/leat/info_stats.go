@@ -4,9 +4,9 @@ import (
 	"context"
 	"leat/internal/driver"
 
+	"leat/internal/stats"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/stats"
 )
 
 // computeStats reads every pixel once; nil for bands of complex pixels or without a valid one.

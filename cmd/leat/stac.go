@@ -232,7 +232,8 @@ func newAsset(ctx context.Context, in *stores.Stores, item string, spec apply.Ou
 	}
 	for _, b := range o.Bands {
 		a.Bands = append(a.Bands, stac.Band{Name: b.Name, Unit: spec.Unit, Scale: spec.Scale, Offset: spec.Offset,
-			Moments: b.Moments})
+			Pixels: b.Pixels, Valid: b.Valid, ValidPercent: b.ValidPercent, Min: b.Min, Max: b.Max, Mean: b.Mean,
+			StdDev: b.StdDev})
 	}
 	if o.Format != "GTiff" {
 		return a, nil

@@ -18,7 +18,6 @@ import (
 	"leat/ndarray"
 	"leat/objstore"
 	"leat/raster"
-	"leat/raster/stats"
 )
 
 // Item describes rasters on one grid.
@@ -48,8 +47,11 @@ type Asset struct {
 type Band struct {
 	Name          string
 	Unit          string
-	Scale, Offset float64       // 0 means 1 for Scale
-	Moments       stats.Moments // Total 0: not computed
+	Scale, Offset float64 // 0 means 1 for Scale
+	Pixels, Valid int64   // as in outcome.BandResult; no statistics if Pixels is 0
+	ValidPercent  float64
+	Min, Max      float64
+	Mean, StdDev  float64
 }
 
 // Extensions of the specification that items use.
@@ -161,11 +163,11 @@ func (a *Asset) doc(point bool) assetDoc {
 			}
 			band.Scale, band.Offset = &scale, &offset
 		}
-		if m := b.Moments; m.Total > 0 {
-			s := &statsDoc{Percent: m.ValidPercent()}
-			if m.Valid > 0 {
-				s.Minimum, s.Maximum = finite(m.Min), finite(m.Max)
-				s.Mean, s.StdDev = finite(m.Mean), finite(m.StdDev())
+		if b.Pixels > 0 {
+			s := &statsDoc{Percent: b.ValidPercent}
+			if b.Valid > 0 {
+				s.Minimum, s.Maximum = finite(b.Min), finite(b.Max)
+				s.Mean, s.StdDev = finite(b.Mean), finite(b.StdDev)
 			}
 			band.Statistics = s
 		}

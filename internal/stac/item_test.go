@@ -10,7 +10,6 @@ import (
 
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/stats"
 )
 
 func scalar(t *testing.T, text string, dt ndarray.DType) *ndarray.Scalar {
@@ -48,9 +47,9 @@ func TestItemHasFieldsOfSpecification(t *testing.T) {
 	it := &Item{ID: "a", Start: day, End: day, Grid: grid, Footprint: f, Assets: []Asset{
 		{Key: "ndvi", Href: "./ndvi.tif", Format: "GTiff", COG: true, Type: ndarray.Float32, Nodata: scalar(t, "nan", ndarray.Float32),
 			Bands: []Band{{Name: "b", Unit: "m", Scale: 0.5, Offset: 3,
-				Moments: stats.Moments{Total: 4, Valid: 3, Min: 1, Max: 3, Mean: 2, M2: 2}}}},
+				Pixels: 4, Valid: 3, ValidPercent: 75, Min: 1, Max: 3, Mean: 2, StdDev: math.Sqrt(2.0 / 3)}}},
 		{Key: "classes", Href: "./classes.png", Format: "PNG", Type: ndarray.Uint64,
-			Nodata: scalar(t, "18446744073709551615", ndarray.Uint64), Bands: []Band{{}, {Moments: stats.Moments{Total: 4}}}},
+			Nodata: scalar(t, "18446744073709551615", ndarray.Uint64), Bands: []Band{{}, {Pixels: 4}}},
 		{Key: "c", Href: "./c.tif", Format: "GTiff", Type: ndarray.Complex64, Nodata: scalar(t, "-inf", ndarray.Float32), Bands: []Band{{}}}}}
 	d := decode(t, it)
 	p := d["properties"].(map[string]any)

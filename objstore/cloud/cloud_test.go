@@ -16,8 +16,8 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
+	"leat/internal/objstoretest"
 	"leat/objstore"
-	"leat/objstore/objstoretest"
 )
 
 // fakeS3 starts an S3 server on the loopback interface with a bucket.

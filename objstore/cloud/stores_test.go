@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"leat/internal/objstoretest"
 	"leat/objstore"
-	"leat/objstore/objstoretest"
 )
 
 // azure opens the container "box" of a fake server with a key.

@@ -7,10 +7,10 @@ import (
 	"leat/apply/internal/output"
 	"leat/apply/internal/spool"
 	"leat/block"
+	"leat/internal/overview"
 	"leat/internal/worker/coordinator"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/overview"
 	"leat/shm"
 )
 

@@ -10,7 +10,6 @@ import (
 	"leat/ndarray"
 	"leat/objstore"
 	"leat/raster"
-	"leat/raster/overview"
 	"leat/worker"
 )
 
@@ -74,7 +73,7 @@ type Output struct {
 	Overviews       []int
 	NoOverviews     bool
 	COG             bool
-	OverviewMethod  overview.Method
+	OverviewMethod  string
 	NoStatistics    bool
 	NoHistogram     bool
 	HistAux         bool

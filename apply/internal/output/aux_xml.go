@@ -125,7 +125,7 @@ func (f *finishedNative) auxText() (string, error) {
 		if band.Colors != nil {
 			band.Color = "Palette"
 		}
-		if b.Bins.Counts != nil && o.Spec.HistAux {
+		if b.Histogram.Counts != nil && o.Spec.HistAux {
 			band.Item = newPAMItem(&b)
 		}
 		if band.Colors != nil || band.Categories != nil || band.Item != nil {
@@ -141,14 +141,14 @@ func (f *finishedNative) auxText() (string, error) {
 
 // newPAMItem returns a band's histogram.
 func newPAMItem(b *outcome.BandResult) *pamItem {
-	counts := make([]string, len(b.Bins.Counts))
-	for k, c := range b.Bins.Counts {
+	counts := make([]string, len(b.Histogram.Counts))
+	for k, c := range b.Histogram.Counts {
 		counts[k] = strconv.FormatUint(c, 10)
 	}
-	item := &pamItem{Min: number(b.Bins.Min), Max: number(b.Bins.Max), Buckets: len(counts),
+	item := &pamItem{Min: number(b.Histogram.Min), Max: number(b.Histogram.Max), Buckets: len(counts),
 		HistogramTxt: strings.Join(counts, "|")}
-	if b.Bins.Direct { // a bin extends half a value to each side
-		item.Min, item.Max = number(b.Bins.Min-0.5), number(b.Bins.Max+0.5)
+	if b.Histogram.Direct { // a bin extends half a value to each side
+		item.Min, item.Max = number(b.Histogram.Min-0.5), number(b.Histogram.Max+0.5)
 	}
 	return item
 }

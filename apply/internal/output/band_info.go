@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"leat/apply/outcome"
+	"leat/internal/stats"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/stats"
 )
 
 // bandInfo returns the options of a band, counted from 0.
@@ -89,38 +89,44 @@ func (o *Output) HasSidecar() bool {
 // number formats a float with as many digits as it takes to read it back.
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
+// setMoments sets the fields of a result that m has.
+func setMoments(b *outcome.BandResult, m *stats.Moments) {
+	b.Pixels, b.Valid, b.NaN, b.Infinite = m.Total, m.Valid, m.NaN, m.Infinite
+	b.Min, b.Max, b.Mean, b.StdDev, b.ValidPercent = m.Min, m.Max, m.Mean, m.StdDev(), m.ValidPercent()
+}
+
 // statisticsItems adds the items that GDAL writes, for the finite pixels. Without finite pixels it
 // adds the percentage only; it omits a deviation that overflows float64.
-func statisticsItems(items map[string]string, m *stats.Moments) {
-	items["STATISTICS_VALID_PERCENT"] = strconv.FormatFloat(m.ValidPercent(), 'g', 4, 64)
-	if m.Valid == 0 {
+func statisticsItems(items map[string]string, b *outcome.BandResult) {
+	items["STATISTICS_VALID_PERCENT"] = strconv.FormatFloat(b.ValidPercent, 'g', 4, 64)
+	if b.Valid == 0 {
 		return
 	}
-	items["STATISTICS_MINIMUM"] = number(m.Min)
-	items["STATISTICS_MAXIMUM"] = number(m.Max)
-	items["STATISTICS_MEAN"] = number(m.Mean)
-	if s := m.StdDev(); s-s == 0 {
+	items["STATISTICS_MINIMUM"] = number(b.Min)
+	items["STATISTICS_MAXIMUM"] = number(b.Max)
+	items["STATISTICS_MEAN"] = number(b.Mean)
+	if s := b.StdDev; s-s == 0 {
 		items["STATISTICS_STDDEV"] = number(s)
 	}
 }
 
 // histogramItems adds the items that RIOS and ERDAS Imagine use.
 func histogramItems(items map[string]string, b *outcome.BandResult) {
-	if b.Bins.Counts == nil {
+	if b.Histogram.Counts == nil {
 		return
 	}
-	values := make([]string, len(b.Bins.Counts))
-	for i, c := range b.Bins.Counts {
+	values := make([]string, len(b.Histogram.Counts))
+	for i, c := range b.Histogram.Counts {
 		values[i] = strconv.FormatUint(c, 10)
 	}
 	items["STATISTICS_MEDIAN"] = number(b.Median)
 	items["STATISTICS_MODE"] = number(b.Mode)
-	items["STATISTICS_HISTOMIN"] = number(b.Bins.Min)
-	items["STATISTICS_HISTOMAX"] = number(b.Bins.Max)
+	items["STATISTICS_HISTOMIN"] = number(b.Histogram.Min)
+	items["STATISTICS_HISTOMAX"] = number(b.Histogram.Max)
 	items["STATISTICS_HISTONUMBINS"] = strconv.Itoa(len(values))
 	items["STATISTICS_HISTOBINVALUES"] = strings.Join(values, "|") + "|"
 	items["STATISTICS_HISTOBINFUNCTION"] = "linear"
-	if b.Bins.Direct {
+	if b.Histogram.Direct {
 		items["STATISTICS_HISTOBINFUNCTION"] = "direct"
 	}
 }

@@ -7,11 +7,11 @@ import (
 
 	"leat/apply/internal/jobspec"
 	"leat/apply/outcome"
+	"leat/internal/stats"
 	"leat/internal/tiffwrite"
 	"leat/internal/units"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/stats"
 )
 
 // format is how finished outputs are stored: native GeoTIFF, or a format that GDAL writes. Their

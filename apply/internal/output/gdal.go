@@ -11,11 +11,11 @@ import (
 	"leat/apply/internal/jobspec"
 	"leat/apply/outcome"
 	"leat/internal/gdal"
+	"leat/internal/overview"
+	"leat/internal/stats"
 	"leat/internal/tiffwrite"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/overview"
-	"leat/raster/stats"
 )
 
 // gdalFormat is a format that GDAL writes.
@@ -47,7 +47,7 @@ func (*gdalFormat) check(o *Output) []error {
 	if strings.EqualFold(s.Format, "COG") && len(s.Overviews) > 0 {
 		bad("Overviews", "overview levels %s: the format COG makes its own", listText(s.Overviews))
 	}
-	if s.OverviewMethod == overview.Center {
+	if o.Method == overview.Center {
 		bad("OverviewMethod", "overviews by center are for GeoTIFF: GDAL makes those of the format %s and has no such method",
 			s.Format)
 	}
@@ -180,7 +180,7 @@ func (o *Output) formatOptions() []string {
 			options = append(options, "OVERVIEWS=NONE")
 		}
 		if !given("RESAMPLING", "OVERVIEW_RESAMPLING") {
-			options = append(options, "OVERVIEW_RESAMPLING="+gdalMethods[o.Spec.OverviewMethod])
+			options = append(options, "OVERVIEW_RESAMPLING="+gdalMethods[o.Method])
 		}
 	}
 	return options

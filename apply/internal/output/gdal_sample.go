@@ -17,10 +17,10 @@ import (
 	"leat/apply/outcome"
 	"leat/internal/fault"
 	"leat/internal/gdal"
+	"leat/internal/stats"
 	"leat/internal/units"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/stats"
 )
 
 // sample writes a small raster like the output in a temporary directory, since only that shows
@@ -150,7 +150,7 @@ const (
 func (f *gdalFormat) sampleFile(o *Output, grid raster.Grid, side int) (*gdalFile, *ndarray.Array) {
 	s := &gdalFile{spec: gdal.Spec{Driver: o.Spec.Format, Options: o.formatOptions(), Grid: grid, Bands: o.Bands,
 		Type: o.Type, Nodata: o.Nodata, Metadata: o.Spec.Metadata},
-		method: gdalMethods[o.Spec.OverviewMethod], interp: o.Spec.ColorInterp != nil}
+		method: gdalMethods[o.Method], interp: o.Spec.ColorInterp != nil}
 	g := &s.spec.Grid
 	g.Width, g.Height = min(g.Width, side), min(g.Height, side)
 	if len(f.factors) > 0 {
@@ -159,10 +159,10 @@ func (f *gdalFormat) sampleFile(o *Output, grid raster.Grid, side int) (*gdalFil
 	for i := range o.Bands {
 		b, br := o.bandInfo(i), outcome.BandResult{}
 		if !o.Spec.NoStatistics && !o.Type.IsComplex() {
-			br.Moments = stats.Moments{Total: 4, Valid: 3, Min: 1, Max: 3, Mean: 2, M2: 2}
-			statisticsItems(b.Metadata, &br.Moments)
+			setMoments(&br, &stats.Moments{Total: 4, Valid: 3, Min: 1, Max: 3, Mean: 2, M2: 2})
+			statisticsItems(b.Metadata, &br)
 			if !o.Spec.NoHistogram {
-				br.Bins = stats.Bins{Min: 1, Max: 3, Direct: true, Counts: []uint64{1, 1, 1}}
+				br.Histogram = outcome.Histogram{Min: 1, Max: 3, Direct: true, Counts: []uint64{1, 1, 1}}
 				br.Median, br.Mode = 2, 1
 				histogramItems(b.Metadata, &br)
 			}
@@ -371,7 +371,7 @@ func (s *gdalFile) compare(notes *gdalFormat, path string, exact bool) error {
 				notes.unsupported("the share of valid pixels")
 			}
 		}
-		if want := gdalHistogram(&s.bands[n]); want != nil && s.bands[n].Moments.Valid > 0 {
+		if want := gdalHistogram(&s.bands[n]); want != nil && s.bands[n].Valid > 0 {
 			got, err := f.Histogram(n + 1)
 			if err != nil {
 				return err

@@ -108,7 +108,7 @@ func (s *gdalFile) compareOnDisk(notes *gdalFormat, w *gdal.Writer, dir string, 
 // describe stores the statistics and the histogram of a band, counted from 0.
 func (s *gdalFile) describe(ctx context.Context, w *gdal.Writer, i int) error {
 	b := &s.bands[i]
-	if b.Moments.Valid == 0 {
+	if b.Valid == 0 {
 		return nil
 	}
 	// Metadata items have all digits. GDAL's own call keeps 14 of them, and is for formats that
@@ -118,10 +118,9 @@ func (s *gdalFile) describe(ctx context.Context, w *gdal.Writer, i int) error {
 		return err
 	}
 	if items["STATISTICS_MINIMUM"] == "" {
-		m := &b.Moments
 		// compare finds what the format can't hold.
 		err := w.SetStatistics(ctx, i+1,
-			gdal.Statistics{Lowest: m.Min, Highest: m.Max, Mean: m.Mean, Deviation: m.StdDev()})
+			gdal.Statistics{Lowest: b.Min, Highest: b.Max, Mean: b.Mean, Deviation: b.StdDev})
 		if err != nil && !errors.Is(err, raster.ErrUnsupported) {
 			return err
 		}
@@ -137,11 +136,11 @@ func (s *gdalFile) describe(ctx context.Context, w *gdal.Writer, i int) error {
 // gdalHistogram returns a band's histogram in GDAL's form: between the edges of the first and the
 // last bin.
 func gdalHistogram(b *outcome.BandResult) *gdal.Histogram {
-	if b.Bins.Counts == nil {
+	if b.Histogram.Counts == nil {
 		return nil
 	}
-	h := &gdal.Histogram{Lowest: b.Bins.Min, Highest: b.Bins.Max, Counts: b.Bins.Counts}
-	if b.Bins.Direct {
+	h := &gdal.Histogram{Lowest: b.Histogram.Min, Highest: b.Histogram.Max, Counts: b.Histogram.Counts}
+	if b.Histogram.Direct {
 		h.Lowest, h.Highest = h.Lowest-0.5, h.Highest+0.5
 	}
 	return h
@@ -168,7 +167,7 @@ func (f *gdalFormat) layOut(ctx context.Context, w *Writer) (Finished, error) {
 	s := &gdalFile{spec: gdal.Spec{Driver: w.Spec.Format, Options: w.formatOptions(), Grid: w.grid, Bands: w.Bands,
 		Type: w.Type, Nodata: w.Nodata, NoClobber: w.Spec.NoClobber, BandInfo: info.Bands, Metadata: info.Metadata,
 		Domains: info.Domains},
-		bands: done.res.Bands, method: gdalMethods[w.Spec.OverviewMethod], factors: f.factors,
+		bands: done.res.Bands, method: gdalMethods[w.Method], factors: f.factors,
 		interp: w.Spec.ColorInterp != nil}
 	feed := func(file *gdal.Writer) error { return w.feed(ctx, file) }
 	file, err := s.write(ctx, w.Spec.Identity(), feed)

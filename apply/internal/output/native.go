@@ -14,12 +14,12 @@ import (
 	"leat/apply/internal/spool"
 	"leat/apply/outcome"
 	"leat/internal/fault"
+	"leat/internal/stats"
 	"leat/internal/tempfile"
 	"leat/internal/tiffwrite"
 	"leat/ndarray"
 	"leat/objstore"
 	"leat/raster"
-	"leat/raster/stats"
 )
 
 // native is leat's own GeoTIFF.

@@ -7,11 +7,11 @@ import (
 
 	"leat/apply/internal/jobspec"
 	"leat/apply/outcome"
+	"leat/internal/overview"
 	"leat/internal/tiffwrite"
 	"leat/internal/units"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/overview"
 )
 
 // Output is an output of a job. The run's preparation completes it; the run itself only reads it.
@@ -29,6 +29,7 @@ type Output struct {
 	// Alpha is the band, counted from 1, that marks valid pixels of the others; 0 for none.
 	Alpha                 int
 	TileWidth, TileHeight int
+	Method                overview.Method
 	Factors               []int  // of the overviews that are made from blocks, rising
 	WKT                   string // of the CRS, for .aux.xml; "" if the file's grid can express it
 
@@ -55,10 +56,15 @@ func New(name string, spec Spec, expressions bool) (*Output, []error) {
 // resolve fills in defaults and returns the errors in the options.
 func (o *Output) resolve(expressions bool) []error {
 	s := &o.Spec
-	errs := o.format.check(o)
+	var errs []error
 	bad := func(field, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("output %s: %w", o.Name, jobspec.Errorf("Output."+field, format, args...)))
 	}
+	var err error
+	if o.Method, err = overview.ParseMethod(s.OverviewMethod); err != nil {
+		bad("OverviewMethod", "%w", err)
+	}
+	errs = append(errs, o.format.check(o)...)
 	if s.TileSize < 0 || s.TileSize%16 != 0 || s.TileSize > 4096 {
 		bad("TileSize", "tile size %d: expected a multiple of 16 up to 4096", s.TileSize)
 	}
@@ -140,7 +146,7 @@ func (o *Output) SetNodata() error {
 
 // CheckType returns an error if the options don't fit the type.
 func (o *Output) CheckType() error {
-	if !o.Spec.OverviewMethod.Picks() && o.Type.IsComplex() && len(o.Factors) > 0 {
+	if !o.Method.Picks() && o.Type.IsComplex() && len(o.Factors) > 0 {
 		return jobspec.Errorf("Output.OverviewMethod", "overviews of %v pixels can only be made by nearest or center", o.Type)
 	}
 	if n := len(o.Spec.LayerNames); n > 0 && o.Bands > 0 && n != o.Bands {

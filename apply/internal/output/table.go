@@ -9,11 +9,11 @@ import (
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/spool"
 	"leat/apply/outcome"
+	"leat/internal/stats"
 	"leat/internal/tempfile"
 	"leat/internal/tiffwrite"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/stats"
 )
 
 // table is the format of outputs without pixels. The records in their spools hold emitted values

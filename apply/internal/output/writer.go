@@ -11,11 +11,11 @@ import (
 	"leat/apply/internal/spool"
 	"leat/apply/outcome"
 	"leat/block"
+	"leat/internal/overview"
 	"leat/internal/tiffwrite"
 	"leat/internal/units"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/overview"
 	"leat/timing"
 )
 
@@ -111,7 +111,7 @@ func (w *Writer) open() error {
 		return err
 	}
 	w.Layout, err = spool.NewLayout(spool.Spec{Output: w.Name, File: file, Blocks: w.blocks, Candidates: candidates,
-		Factors: w.Factors, Method: w.Spec.OverviewMethod, Alpha: w.AlphaBand(),
+		Factors: w.Factors, Method: w.Method, Alpha: w.AlphaBand(),
 		Statistics: !w.Spec.NoStatistics, Histogram: !w.Spec.NoHistogram, NoPixels: w.Spec.Table != nil})
 	if err != nil {
 		return err
@@ -181,12 +181,13 @@ func (w *Writer) describeBands(res *outcome.OutputResult) (*raster.Info, error) 
 		b := w.bandInfo(i)
 		br := outcome.BandResult{Name: b.Name}
 		if !w.Spec.NoStatistics && !w.Type.IsComplex() {
-			br.Moments = w.Spool.Moments(i)
-			statisticsItems(b.Metadata, &br.Moments)
-			if !w.Spec.NoHistogram && br.Moments.Valid > 0 {
+			m := w.Spool.Moments(i)
+			setMoments(&br, &m)
+			statisticsItems(b.Metadata, &br)
+			if !w.Spec.NoHistogram && m.Valid > 0 {
 				totals := w.Spool.Totals(i)
-				br.Bins = w.format.bins(&w.Output, totals.Bins(br.Moments))
-				br.Median, br.Mode = totals.Quantile(0.5, br.Moments), totals.Mode(br.Moments)
+				br.Histogram = outcome.Histogram(w.format.bins(&w.Output, totals.Bins(m)))
+				br.Median, br.Mode = totals.Quantile(0.5, m), totals.Mode(m)
 				histogramItems(b.Metadata, &br)
 			}
 		}

@@ -7,9 +7,9 @@ import (
 	"leat/apply/internal/resolve"
 	"leat/apply/outcome"
 	"leat/block"
+	"leat/internal/overview"
 	"leat/internal/units"
 	"leat/raster"
-	"leat/raster/overview"
 )
 
 // storedText describes how a file stores its pixels.

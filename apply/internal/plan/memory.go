@@ -7,8 +7,8 @@ import (
 	"leat/apply/internal/output"
 	"leat/apply/internal/resolve"
 	"leat/block"
+	"leat/internal/overview"
 	"leat/raster"
-	"leat/raster/overview"
 )
 
 // remoteBytes estimates the memory of an open remote file: its header and the tables read last.

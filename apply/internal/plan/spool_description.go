@@ -33,7 +33,7 @@ func (p *Plan) Describe(job *resolve.Job, o *output.Output, t ndarray.DType, ban
 		Type: t.String(), Nodata: jobspec.NodataText(nodata), Scale: o.Spec.Scale, Offset: o.Spec.Offset,
 		Alpha:     alphaBand(*o, t, bands, nodata),
 		TileWidth: o.TileWidth, TileHeight: o.TileHeight, Interleave: "band", Factors: o.Factors,
-		Method:     o.Spec.OverviewMethod.String(),
+		Method:     o.Method.String(),
 		Statistics: !o.Spec.NoStatistics, Histogram: !o.Spec.NoHistogram,
 		BlockWidth: p.Blocks.WindowWidth, BlockHeight: p.Blocks.WindowHeight, Blocks: p.Blocks.Count(),
 		Skipped: p.SkippedBlocks,

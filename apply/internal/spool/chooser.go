@@ -5,8 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"leat/internal/stats"
 	"leat/internal/tiffwrite"
-	"leat/raster/stats"
 )
 
 // Chooser chooses the coding of an output by encoding sample tiles with each candidate. The samples

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"leat/block"
+	"leat/internal/overview"
+	"leat/internal/stats"
 	"leat/internal/tiffwrite"
 	"leat/ndarray"
-	"leat/raster/overview"
-	"leat/raster/stats"
 	"leat/timing"
 )
 

@@ -4,10 +4,10 @@ import (
 	"iter"
 
 	"leat/block"
+	"leat/internal/overview"
+	"leat/internal/stats"
 	"leat/internal/tiffwrite"
 	"leat/raster"
-	"leat/raster/overview"
-	"leat/raster/stats"
 )
 
 // MaxFusedFactor is the largest overview factor whose pixels are made from one block. Coarser

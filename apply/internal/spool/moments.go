@@ -1,6 +1,6 @@
 package spool
 
-import "leat/raster/stats"
+import "leat/internal/stats"
 
 // tileMoments adds up the moments of a band's tiles in the order of the tiles, since sums of floats
 // depend on it. It keeps only the moments of tiles that came before an earlier one.

@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"leat/internal/stats"
 	"leat/internal/tiffwrite"
-	"leat/raster/stats"
 )
 
 // TestTileMomentsInAnyOrder adds tiles in random order. The sums must be those of adding them in

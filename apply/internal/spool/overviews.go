@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"leat/block"
+	"leat/internal/overview"
 	"leat/ndarray"
-	"leat/raster/overview"
 )
 
 // levelTile is the position of an overview tile, in tiles.

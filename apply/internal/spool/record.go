@@ -8,9 +8,9 @@ import (
 
 	"leat/block"
 	"leat/expr"
+	"leat/internal/stats"
 	"leat/internal/tiffwrite"
 	"leat/internal/units"
-	"leat/raster/stats"
 )
 
 // Record is the result of a block for one output: the contents of its record in the spool, and the

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"leat/block"
+	"leat/internal/stats"
 	"leat/internal/tiffwrite"
-	"leat/raster/stats"
 	"leat/timing"
 )
 

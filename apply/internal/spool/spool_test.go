@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"leat/block"
+	"leat/internal/overview"
 	"leat/internal/tiffwrite"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/overview"
 )
 
 // testFile returns a spool in a temporary directory, with a header.

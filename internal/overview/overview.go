@@ -26,10 +26,10 @@ func (m Method) String() string { return [...]string{"nearest", "average", "mode
 // Picks reports whether the method takes a pixel of the cell as it is, valid or not.
 func (m Method) Picks() bool { return m == Nearest || m == Center }
 
-// ParseMethod returns the method whose name is s.
+// ParseMethod returns the method whose name is s; that of "" is Nearest.
 func ParseMethod(s string) (Method, error) {
 	s = strings.ToLower(s)
-	if s == "near" { // as resampling calls it
+	if s == "" || s == "near" { // as resampling calls it
 		return Nearest, nil
 	}
 	for m := Nearest; m <= Center; m++ {

@@ -3,8 +3,8 @@ package stats_test
 import (
 	"fmt"
 
+	"leat/internal/stats"
 	"leat/ndarray"
-	"leat/raster/stats"
 )
 
 // Example merges the statistics of two tiles, as if two goroutines had collected them.

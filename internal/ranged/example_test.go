@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"leat/internal/ranged"
 	"leat/objstore"
-	"leat/objstore/ranged"
 	"leat/raster"
 )
 

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"leat/internal/objstoretest"
 	"leat/objstore"
-	"leat/objstore/objstoretest"
 )
 
 // ExampleRun is the test of a Source that is a directory. Each part of Run opens an empty store.

@@ -3,8 +3,8 @@ package overview_test
 import (
 	"fmt"
 
+	"leat/internal/overview"
 	"leat/ndarray"
-	"leat/raster/overview"
 )
 
 // ExampleReduce computes the mean of each cell of 2 x 2 pixels, without those that are nodata.
