@@ -52,6 +52,9 @@ func (p *Pool) attempt(ctx context.Context, it *item) outcome {
 			if e, err = p.index.FindLocked(it.key); e == nil && err == nil {
 				o := p.copy(ctx, it)
 				unlock()
+				if o.err != nil {
+					it.known = nil // the source may have another version now
+				}
 				if tries < restarts && canRestart(o.err) {
 					p.count(countRetries, 1)
 					continue
@@ -135,7 +138,7 @@ func (p *Pool) revalidate(ctx context.Context, it *item, e *index.Entry) (bool, 
 		}
 		e.SetSound()
 	}
-	if p.isFresh(e.Checked) {
+	if p.isFresh(e.Checked) || it.known != nil && it.known.Versioned() && versionOf(*it.known) == e.Version {
 		return true, nil
 	}
 	now := time.Now()
@@ -180,7 +183,9 @@ func (p *Pool) copy(ctx context.Context, it *item) outcome {
 	if err != nil {
 		return outcome{err: err}
 	}
-	defer body.Close()
+	if body != nil {
+		defer body.Close()
+	}
 	switch need := store.Charge(info.Size); {
 	case info.Size < 0:
 		// Space is reserved as the bytes arrive.
@@ -245,12 +250,15 @@ func (p *Pool) copy(ctx context.Context, it *item) outcome {
 }
 
 // begin makes the first request for an object. Info.NoRanges is true if the body is the whole
-// object.
+// object. Without a body all parts are to be requested: their version is known.
 func (p *Pool) begin(ctx context.Context, it *item) (objstore.Info, io.ReadCloser, error) {
 	if m, ok := it.src.(maker); ok {
 		info, b, err := m.make(ctx, it.name)
 		info.NoRanges = true
 		return info, memory(b, 0, -1), err
+	}
+	if k := it.known; k != nil && k.Size > p.o.RangeBytes && k.Versioned() && !k.NoRanges {
+		return *k, nil, nil
 	}
 	info, body, err := p.retry().Read(ctx, it.src, it.name, 0, p.o.RangeBytes, nil)
 	if err != nil {
@@ -357,7 +365,8 @@ func (w *download) size() int64 {
 	return max(w.done+1, min(w.done+bufferSize, w.p.o.MaxBytes&^(store.Block-1)))
 }
 
-// all writes the whole object, whose first part is body, and returns its size and checksum.
+// all writes the whole object, whose first part is body, or still to be requested if body is nil,
+// and returns its size and checksum.
 func (w *download) all(body io.Reader) (size int64, crc uint32, err error) {
 	first := part{w: w, limit: -1}
 	if w.info.Size >= 0 {

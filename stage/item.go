@@ -26,9 +26,10 @@ type item struct {
 	src         Source
 	name, id    string
 	key         index.Key
-	file        bool         // store it as a file of its own
-	staged      *index.Entry // copy the bytes from this packed entry; nil: from the source
-	drop        bool         // remove it at its last release, whatever Options.Keep is
+	file        bool           // store it as a file of its own
+	staged      *index.Entry   // copy the bytes from this packed entry; nil: from the source
+	drop        bool           // remove it at its last release, whatever Options.Keep is
+	known       *objstore.Info // version that the caller has read from the source; nil: none
 	refs        int
 	wanted      int // callers that wait for it now
 	state       state

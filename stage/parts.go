@@ -116,8 +116,8 @@ func (t *part) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// readParts reads an object by concurrent requests for the version of the first, whose body is
-// given. It returns the checksum of the whole object.
+// readParts reads an object by concurrent requests for one version. body is that of the first
+// request, or nil. readParts returns the checksum of the whole object.
 func (w *download) readParts(first *part, body io.Reader) (uint32, error) {
 	rangeBytes := w.p.o.RangeBytes
 	// The list grows with the requests: an announced size must not decide how much memory is used.
@@ -125,8 +125,12 @@ func (w *download) readParts(first *part, body io.Reader) (uint32, error) {
 	sums := []*partSum{firstSum}
 	g, ctx := errgroup.WithContext(w.ctx)
 	g.SetLimit(w.p.o.Ranges)
-	g.Go(func() error {
-		err := first.copyFrom(body)
+	g.Go(func() (err error) {
+		if body == nil {
+			firstSum.crc, err = w.readPart(ctx, 0, rangeBytes)
+			return err
+		}
+		err = first.copyFrom(body)
 		firstSum.crc = first.crc
 		return err
 	})

@@ -148,15 +148,23 @@ func (p *Pool) leave() { p.gate.RUnlock() }
 // Prefetch queues an object to be staged unless it is there already, and keeps it staged until the
 // Ref is released. It never waits or fails: after a failed copy Ref.Open tries again and returns
 // the error. After Close the Ref returns ErrClosed.
-func (p *Pool) Prefetch(src Source, name string) *Ref { return p.prefetch(src, name, false) }
+func (p *Pool) Prefetch(src Source, name string) *Ref { return p.prefetch(src, name, false, nil) }
 
 // PrefetchFile is Prefetch for an object whose [Reader.Path] is needed. It stages a small object as
 // a file of its own at once, instead of packing it with others and copying it out later. An object
 // that is packed already is moved, if there is space for both meanwhile and this pool does not use
 // it.
-func (p *Pool) PrefetchFile(src Source, name string) *Ref { return p.prefetch(src, name, true) }
+func (p *Pool) PrefetchFile(src Source, name string) *Ref { return p.prefetch(src, name, true, nil) }
 
-func (p *Pool) prefetch(src Source, name string, file bool) *Ref {
+// PrefetchVersion is Prefetch, or PrefetchFile if file is set, for a version that the caller has
+// read from the source, which saves a round trip: a staged object of that version is not compared
+// with its source again, whatever Options.MaxAge is, and all parts of a large object are requested
+// at once. If the source has another version by then, that one is staged: see [Reader.Version].
+func (p *Pool) PrefetchVersion(src Source, name string, version objstore.Info, file bool) *Ref {
+	return p.prefetch(src, name, file, &version)
+}
+
+func (p *Pool) prefetch(src Source, name string, file bool, known *objstore.Info) *Ref {
 	id := src.ID(name)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,6 +183,9 @@ func (p *Pool) prefetch(src Source, name string, file bool) *Ref {
 	}
 	if it.state == idle || it.state == failed {
 		it.src = src // the previous source failed or was never used
+		if it.known = known; known != nil {
+			it.size = max(known.Size, 0)
+		}
 		p.enqueue(it)
 	}
 	return newRef(it, true)

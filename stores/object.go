@@ -83,10 +83,10 @@ func (o *object) Local() bool {
 
 // Stage starts to stage the object and returns at once. It returns false if the object is read in
 // pieces instead.
-func (o *object) Stage() (bool, error) { return o.begin((*stage.Pool).Prefetch) }
+func (o *object) Stage() (bool, error) { return o.begin(false) }
 
 // StageFile is Stage for callers that need [object.LocalPath].
-func (o *object) StageFile() (bool, error) { return o.begin((*stage.Pool).PrefetchFile) }
+func (o *object) StageFile() (bool, error) { return o.begin(true) }
 
 // LocalPath returns the path of a local file that holds exactly the object. It is valid after Wait
 // and until Done.
@@ -99,7 +99,7 @@ func (o *object) LocalPath() (string, error) {
 	return r.Path()
 }
 
-func (o *object) begin(prefetch func(p *stage.Pool, src stage.Source, name string) *stage.Ref) (bool, error) {
+func (o *object) begin(file bool) (bool, error) {
 	pool, err := o.s.staged(o)
 	if pool == nil {
 		if err == nil && !o.Version().Versioned() {
@@ -110,7 +110,7 @@ func (o *object) begin(prefetch func(p *stage.Pool, src stage.Source, name strin
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ref == nil {
-		o.ref = prefetch(pool, o.bucket, o.name)
+		o.ref = pool.PrefetchVersion(o.bucket, o.name, o.Version(), file)
 	}
 	return true, nil
 }

@@ -27,7 +27,7 @@ import (
 // Options configure Stores; nil and zero fields mean the defaults.
 type Options struct {
 	Store    objstore.Options
-	Requests int // maximum number of concurrent requests of rasters read in pieces; default 16
+	Requests int // maximum number of concurrent requests of rasters read in pieces; default 32
 	// NoStage disables staging. StageDir and Stage are the arguments of stage.Open.
 	NoStage  bool
 	StageDir string
@@ -60,7 +60,7 @@ func New(o *Options) *Stores {
 		s.o = *o
 	}
 	if s.o.Requests <= 0 {
-		s.o.Requests = 16
+		s.o.Requests = 32
 	}
 	if s.o.Logger == nil {
 		s.o.Logger = slog.New(slog.DiscardHandler)

@@ -45,8 +45,13 @@ func cogBase(line string) string {
 	return cogLocal
 }
 
-// cogLatencies are the times that the servers of the COGs take for each request.
-var cogLatencies = []time.Duration{20 * time.Millisecond, 100 * time.Millisecond}
+// cogLatencies returns the times that the servers of the COGs take for each request.
+func cogLatencies() []time.Duration {
+	if latency > 0 {
+		return []time.Duration{latency}
+	}
+	return []time.Duration{20 * time.Millisecond, 100 * time.Millisecond}
+}
 
 // cogs measures the NDVI of two files behind servers, and of local ones.
 func (b *bench) cogs(runs int) error {
@@ -67,7 +72,7 @@ func (b *bench) cogs(runs int) error {
 				_ = s.end()
 			}
 		}()
-		for i, latency := range cogLatencies {
+		for i, latency := range cogLatencies() {
 			s, err := b.startServer(serverTask{Latency: latency, Dir: files})
 			if err != nil {
 				return err
@@ -119,7 +124,7 @@ func (b *bench) cogRound(dir, files string, servers []*server) error {
 			if err != nil {
 				return err
 			}
-			line := fmt.Sprintf(cogRemote, x.line, cogLatencies[i])
+			line := fmt.Sprintf(cogRemote, x.line, cogLatencies()[i])
 			x.t.URL = s.url
 			if err := one(line, x.t); err != nil {
 				return err

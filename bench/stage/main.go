@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"leat/bench/measured"
 	"leat/bench/runner"
@@ -29,6 +30,7 @@ import (
 var (
 	bigRuns, objects int
 	profiles         string
+	latency          time.Duration
 )
 
 // Part measures the stage.
@@ -38,6 +40,7 @@ var Part = &runner.Part{
 	Flags: func(fs *flag.FlagSet) {
 		fs.IntVar(&bigRuns, "big-runs", 3, "measured rounds of the object of 1 GiB, each of half a minute")
 		fs.IntVar(&objects, "objects", 2000, "objects of 100 KiB")
+		fs.DurationVar(&latency, "latency", 0, "latency of the COGs' server (default 20ms, then 100ms)")
 		fs.StringVar(&profiles, "profiles", "", "a `directory` for processor profiles of the measured processes")
 	},
 	Run: run,
@@ -64,6 +67,9 @@ const (
 )
 
 func run(ctx context.Context, o *runner.Options) (err error) {
+	if latency < 0 {
+		return fmt.Errorf("-latency %v: expected a duration above 0", latency)
+	}
 	if bigRuns < 1 {
 		return fmt.Errorf("-big-runs %d: at least 1", bigRuns)
 	}

@@ -43,7 +43,7 @@ func TestTheBenchmarkRuns(t *testing.T) {
 		fmt.Sprintf(fourReads, 20), fourTime, fmt.Sprintf(oneStream, 24), eightParts, fmt.Sprintf(memoryLine, 6),
 		memoryReads,
 		hitsLine(10, 12), cogLocal, cogWindowLocal}
-	for _, l := range cogLatencies {
+	for _, l := range cogLatencies() {
 		for _, line := range []string{cogEmpty, cogWarm, cogPieces, cogWindowPieces} {
 			want = append(want, fmt.Sprintf(cogRemote, line, l))
 		}
