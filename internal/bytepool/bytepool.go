@@ -6,6 +6,8 @@
 package bytepool
 
 import (
+	"bytes"
+	"crypto/rand"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -27,6 +29,10 @@ const (
 	octaves    = 27 // up to 64 GiB
 	classCount = perOctave * octaves
 )
+
+// mark is what the first bytes of a recycled slice contain, so that it is not recycled again. It is
+// drawn for the process, so that no data contains it by chance.
+var mark = []byte(rand.Text())
 
 // class returns the number of the range of capacities that n is in, below 0 if n is too small to be
 // recycled.
@@ -78,18 +84,24 @@ func (p *Pool) take(n int) []byte {
 		// With less capacity, the rest of the memory would be neither used nor free.
 		b := s.b[:n]
 		s.b = nil
+		clear(b[:len(mark)])
 		p.empty.Put(s)
 		return b
 	}
 	return nil
 }
 
-// Put recycles the memory of b. The caller must not use b afterwards.
+// Put recycles the memory of b. The caller must not use b afterwards. Put ignores memory that a
+// Pool of this process has recycled and not returned again.
 func (p *Pool) Put(b []byte) {
 	k := class(cap(b))
 	if k < 0 {
 		return
 	}
+	if bytes.Equal(b[:len(mark)], mark) {
+		return
+	}
+	copy(b[:len(mark)], mark)
 	s, _ := p.empty.Get().(*slice)
 	if s == nil {
 		s = new(slice)

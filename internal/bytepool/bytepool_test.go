@@ -117,3 +117,35 @@ func BenchmarkRecycle(b *testing.B) {
 		p.Put(p.Get(110 << 10))
 	}
 }
+
+func TestRecycledTwice(t *testing.T) {
+	for _, n := range []int{smallest, 100 << 10} {
+		var p, other Pool
+		a := p.Get(n)
+		p.Put(a)
+		p.Put(a)
+		other.Put(a[:0])
+		x, y, z := p.Get(n), p.Clone(make([]byte, n)), other.Get(n)
+		if &x[0] == &y[0] || &x[0] == &z[0] || &y[0] == &z[0] {
+			t.Errorf("memory of %d bytes was lent twice", n)
+		}
+	}
+}
+
+// TestUnchangedSliceIsReused recycles slices that the caller did not write to.
+func TestUnchangedSliceIsReused(t *testing.T) {
+	var p Pool
+	a := p.Get(100 << 10)
+	reused := 0
+	for range 1000 {
+		p.Put(a)
+		b := p.Get(100 << 10)
+		if &a[0] == &b[0] {
+			reused++
+		}
+		a = b
+	}
+	if reused == 0 {
+		t.Error("never reused")
+	}
+}
