@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import sys
@@ -38,6 +39,7 @@ def main(descriptor: int) -> None:
     if "fork" in sys.argv[2:]:
         from ._fork_server import fork_processes
         connection = fork_processes(connection)
+    gc.enable()  # it is disabled while Python starts
     serve(connection, None)
 
 

@@ -206,7 +206,7 @@ func (s *slot) close() (value json.RawMessage, err error) {
 		value = a.Value
 	}
 	if s.process != nil && err == nil {
-		s.process.end()
+		s.function.end(s.process)
 		s.process, s.conn = nil, nil
 		return value, nil
 	}
