@@ -1,246 +1,271 @@
 #include "go_asm.h"
 #include "textflag.h"
 
-// The loop of fast with BMI2 and AVX2. Shifts and BZHI take an entry's low byte as it is. The
-// buffer is shifted to the left by 2, so that masking it gives the offset of an entry: a load whose
-// index is scaled takes a cycle more, and each entry waits for the one before it. The buffer then
-// holds up to 62 bits, and 48 to 55 of them are counted after a refill. Four entries of literals
-// take 48 at most, as do a length and a distance.
+// The loop of fast with BMI2 and AVX2. Shifts take the lowest six bits of an entry as they are,
+// and BZHI the lowest eight. The buffer is shifted to the left by 2, so that masking it gives the
+// offset of an entry: a load whose index is scaled takes a cycle more, and each entry waits for the
+// one before it. The lowest two bits are old ones, which count: 54 to 61 others are counted after a
+// refill, and all 62 are there. Four entries of literals take 48 at most, as do a length and a
+// distance; the 14 that are left are enough for the next entry.
 //
 //	SI, R8   next byte of the source, the last one at which 8 bytes can be loaded
 //	DI, R9   next byte of the target, the last one at which any symbol fits
-//	BX, CX   buf<<2, have, of which the lowest six bits count
+//	BX, CX   buf<<2, have+2, of which the lowest six bits count
 //	DX       entry of the next bits
 //	R10      the decoder
 //	R12      first byte of the target
 //	R13      the mask of offsets in the table of literals and lengths
+
+// ENTER loads the registers and the first entry, which needs bits.
+#define ENTER \
+	MOVQ d+0(FP), R10 \
+	MOVQ dst+8(FP), R12 \
+	MOVQ outEnd+16(FP), R9 \
+	MOVQ src+24(FP), SI \
+	MOVQ inEnd+32(FP), R8 \
+	ADDQ R12, R9 \
+	ADDQ SI, R8 \
+	MOVQ R12, DI \
+	ADDQ Decoder_in(R10), SI \
+	ADDQ Decoder_out(R10), DI \
+	MOVQ Decoder_buf(R10), BX \
+	MOVQ Decoder_have(R10), CX \
+	MOVQ Decoder_litBits(R10), AX \
+	MOVL $4, R13 \
+	SHLXQ AX, R13, R13 \
+	SUBQ $4, R13 \
+	SHLQ $2, BX \
+	ADDQ $2, CX \
+	SHLXQ CX, (SI), AX \
+	ORQ AX, BX \
+	NEXT
+
+// LEAVE stores the state and returns R11.
+#define LEAVE \
+	ANDL $63, CX \
+	SUBQ $2, CX \
+	SUBQ src+24(FP), SI \
+	SUBQ R12, DI \
+	MOVQ SI, Decoder_in(R10) \
+	MOVQ DI, Decoder_out(R10) \
+	SHRQ $2, BX \
+	MOVQ BX, Decoder_buf(R10) \
+	MOVQ CX, Decoder_have(R10) \
+	MOVQ R11, ret+40(FP) \
+	VZEROUPPER \
+	RET
+
+// REFILL fills the buffer.
+#define REFILL \
+	SHLXQ CX, (SI), AX \
+	ORQ AX, BX \
+	MOVL CX, AX \
+	SHRL $3, AX \
+	ANDL $7, AX \
+	SUBQ AX, SI \
+	ADDQ $7, SI \
+	ORL $56, CX
+
+// NEXT looks up the entry of the next bits.
+#define NEXT \
+	MOVL BX, DX \
+	ANDL R13, DX \
+	MOVL Decoder_lit(R10)(DX*1), DX
 
 // LITERALS stores the literals of the entry in DX and looks up the next entry.
 #define LITERALS \
 	MOVL DX, AX \
 	SHRXQ DX, BX, BX \
 	SUBL DX, CX \
-	MOVL BX, DX \
-	ANDL R13, DX \
-	MOVL Decoder_lit(R10)(DX*1), DX \
-	MOVBLZX AX, R11 \
+	NEXT \
+	MOVL AX, R11 \
 	SHRL $const_byteAt, AX \
 	SHRL $const_literalsAt, R11 \
+	ANDL $const_literalsMask, R11 \
 	MOVL AX, (DI) \
 	ADDQ R11, DI
 
+// LENGTH gives in R11 the length of the entry in DX and drops its bits.
+#define LENGTH \
+	RORXQ $2, BX, R11 \
+	BZHIQ DX, R11, R11 \
+	MOVL DX, R14 \
+	SHRL $const_wordAt, R14 \
+	SHRXQ R14, R11, R11 \
+	MOVL DX, R14 \
+	SHRL $const_lengthAt, R14 \
+	SHRXQ DX, BX, BX \
+	SUBL DX, CX \
+	LEAQ const_shortest(R11)(R14*1), R11
+
+// DISTANCE gives in R14 the distance of the entry in AX and drops its bits.
+#define DISTANCE \
+	RORXQ $2, BX, R14 \
+	BZHIQ AX, R14, R14 \
+	MOVL AX, R15 \
+	SHRL $const_wordAt, R15 \
+	SHRXQ R15, R14, R14 \
+	MOVL AX, R15 \
+	SHRL $const_distAt, R15 \
+	ADDQ R15, R14 \
+	SHRXQ AX, BX, BX \
+	SUBL AX, CX
+
+// SECOND turns an entry that leads to a second-level table into the index of the table's start, and
+// AX, the bits after those of the first lookup, into the index in that table.
+#define SECOND(entry) \
+	MOVL entry, R15 \
+	SHRL $const_indexAt, R15 \
+	BZHIQ R15, AX, AX \
+	SHRL $const_tableAt, entry \
+	ANDL $const_tableMask, entry
+
 // func fastAVX2(d *Decoder, dst *byte, outEnd int, src *byte, inEnd int) ending
 TEXT ·fastAVX2(SB), NOSPLIT, $0-48
-	MOVQ d+0(FP), R10
-	MOVQ dst+8(FP), R12
-	MOVQ outEnd+16(FP), R9
-	MOVQ src+24(FP), SI
-	MOVQ inEnd+32(FP), R8
-	ADDQ R12, R9
-	ADDQ SI, R8
-	MOVQ R12, DI
-	ADDQ Decoder_in(R10), SI
-	ADDQ Decoder_out(R10), DI
-	MOVQ Decoder_buf(R10), BX
-	MOVQ Decoder_have(R10), CX
-	MOVQ Decoder_litBits(R10), AX
-	MOVL $4, R13
-	SHLXQ AX, R13, R13
-	SUBQ $4, R13
-	SHLQ $2, BX
-
-	// The first entry needs bits.
-	MOVQ (SI), AX
-	SHLQ $2, AX
-	SHLXQ CX, AX, AX
-	ORQ AX, BX
-	MOVL BX, DX
-	ANDL R13, DX
-	MOVL Decoder_lit(R10)(DX*1), DX
+	ENTER
 
 next:
 	CMPQ SI, R8
 	JHI full
 	CMPQ DI, R9
 	JHI full
-	MOVQ (SI), AX
-	SHLQ $2, AX
-	SHLXQ CX, AX, AX
-	ORQ AX, BX
-	MOVL CX, AX
-	SHRL $3, AX
-	ANDL $7, AX
-	SUBQ AX, SI
-	ADDQ $6, SI
-	ANDL $7, CX
-	ORL $48, CX
-	TESTB $const_literals, DX
+	REFILL
+	TESTB $const_literal, DX
 	JZ match
 	LITERALS
-	TESTB $const_literals, DX
+	TESTB $const_literal, DX
 	JZ next
 	LITERALS
-	TESTB $const_literals, DX
+	TESTB $const_literal, DX
 	JZ next
 	LITERALS
-	TESTB $const_literals, DX
+	TESTB $const_literal, DX
 	JZ next
 	LITERALS
 	JMP next
 
 match:
-	BTL $8, DX
-	JCS special
+	TESTB $const_special, DX
+	JNZ special
 
 length:
+	// The literal before the match, or a byte that the match overwrites.
 	MOVL DX, AX
-	SHRL $const_beforeAt, AX
+	SHRL $const_byteAt, AX
 	MOVB AX, (DI)
-	BTL $const_afterAt, DX
+	BTL $const_literalsAt, DX
 	ADCQ $0, DI
-	MOVQ BX, R11
-	SHRQ $2, R11
-	BZHIQ DX, R11, R11
-	MOVL DX, AX
-	SHRL $const_lengthBits, AX
-	SHRXQ AX, R11, R11
-	MOVL DX, AX
-	SHRL $const_lengthAt, AX
-	ANDL $const_lengthMask, AX
-	SHRXQ DX, BX, BX
-	SUBL DX, CX
-	ADDQ AX, R11 // the length
-	MOVL BX, DX
-	ANDL $(4*(1<<const_distBits-1)), DX
-	MOVL Decoder_dist(R10)(DX*1), DX
-	BTL $8, DX
-	JCS farther
+	LENGTH
+	MOVL BX, AX
+	ANDL $(4*(1<<const_distBits-1)), AX
+	MOVL Decoder_dist(R10)(AX*1), AX
+	TESTB $const_special, AX
+	JNZ farther
 
 distance:
-	MOVQ BX, AX
-	SHRQ $2, AX
-	BZHIQ DX, AX, AX
-	MOVL DX, R14
-	SHRL $const_distBitsAt, R14
-	SHRXQ R14, AX, AX
-	MOVL DX, R14
-	SHRL $const_distAt, R14
-	ADDQ R14, AX // the distance
-	MOVQ DI, R14
-	SUBQ R12, R14
-	CMPQ AX, R14
-	JHI wrong
-	SHRXQ DX, BX, BX
-	SUBL DX, CX
-	MOVL BX, DX
-	ANDL R13, DX
-	MOVL Decoder_lit(R10)(DX*1), DX // before the copy, which it does not have to wait for
-	MOVQ DI, R14
+	DISTANCE
 	MOVQ DI, R15
-	SUBQ AX, R15
-	ADDQ R11, DI
-	CMPQ AX, $32
+	SUBQ R12, R15
+	CMPQ R14, R15
+	JHI wrong
+	NEXT // before the copy, which it does not have to wait for
+	MOVQ DI, R15
+	SUBQ R14, R15
+	CMPQ R14, $32
 	JCS near
 	VMOVDQU (R15), Y0
-	VMOVDQU Y0, (R14)
+	VMOVDQU Y0, (DI)
+	MOVQ DI, AX
+	ADDQ R11, DI
 	CMPQ R11, $32
 	JLS next
 copy32:
 	VMOVDQU 32(R15), Y0
-	VMOVDQU Y0, 32(R14)
+	VMOVDQU Y0, 32(AX)
 	ADDQ $32, R15
-	ADDQ $32, R14
+	ADDQ $32, AX
 	SUBQ $32, R11
 	CMPQ R11, $32
 	JHI copy32
 	JMP next
 
 near:
-	CMPQ AX, $1
+	MOVQ DI, AX
+	ADDQ R11, DI
+	CMPQ R14, $1
 	JNE pattern
 	VPBROADCASTB (R15), Y0
-	VMOVDQU Y0, (R14)
+	VMOVDQU Y0, (AX)
 	CMPQ R11, $32
 	JLS next
 fill32:
-	VMOVDQU Y0, 32(R14)
-	ADDQ $32, R14
+	VMOVDQU Y0, 32(AX)
+	ADDQ $32, AX
 	SUBQ $32, R11
 	CMPQ R11, $32
 	JHI fill32
 	JMP next
 
 pattern:
-	CMPQ AX, $16
+	CMPQ R14, $16
 	JCC copy16
 	// 16 bytes of the repeated ones, of which whole periods are kept.
 	VMOVDQU (R15), X0
 	LEAQ ·periods(SB), R15
-	MOVBQZX (R15)(AX*1), R11
-	SHLQ $4, AX
-	VPSHUFB 16(R15)(AX*1), X0, X0
+	MOVBQZX (R15)(R14*1), R11
+	SHLQ $4, R14
+	VPSHUFB 16(R15)(R14*1), X0, X0
 fill16:
-	VMOVDQU X0, (R14)
-	ADDQ R11, R14
-	CMPQ R14, DI
+	VMOVDQU X0, (AX)
+	ADDQ R11, AX
+	CMPQ AX, DI
 	JCS fill16
 	JMP next
 
 copy16:
 	VMOVDQU (R15), X0
-	VMOVDQU X0, (R14)
+	VMOVDQU X0, (AX)
 	ADDQ $16, R15
-	ADDQ $16, R14
-	CMPQ R14, DI
+	ADDQ $16, AX
+	CMPQ AX, DI
 	JCS copy16
 	JMP next
 
 special:
-	BTL $30, DX
+	BTL $const_furtherAt, DX
 	JCC ended
 	MOVQ Decoder_litBits(R10), AX
 	SHRXQ AX, BX, AX
 	SHRQ $2, AX
-	MOVL DX, R11
-	SHRL $const_indexAt, R11
-	ANDL $const_indexMask, R11
-	ANDL R11, AX
-	SHRL $const_tableAt, DX
+	SECOND(DX)
 	ADDL AX, DX
 	ANDL $(const_litSize-1), DX
 	MOVL Decoder_lit(R10)(DX*4), DX
-	TESTB $const_literals, DX
+	TESTB $const_literal, DX
 	JNZ rare
-	BTL $8, DX
-	JCC length
+	TESTB $const_special, DX
+	JZ length
 
 ended:
 	MOVQ $const_blockEnded, R11
-	BTL $9, DX
+	BTL $const_endsAt, DX
 	JCC wrong
 	SHRXQ DX, BX, BX
 	SUBL DX, CX
 	JMP done
 
-rare:
-	LITERALS
-	JMP next
-
 farther:
-	BTL $30, DX
+	BTL $const_furtherAt, AX
 	JCC wrong
+	MOVL AX, R14
 	MOVQ BX, AX
 	SHRQ $(2+const_distBits), AX
-	MOVL DX, R14
-	SHRL $const_indexAt, R14
-	ANDL $const_indexMask, R14
-	ANDL R14, AX
-	SHRL $const_tableAt, DX
-	ADDL AX, DX
-	ANDL $(const_distSize-1), DX
-	MOVL Decoder_dist(R10)(DX*4), DX
-	BTL $8, DX
-	JCC distance
+	SECOND(R14)
+	ADDL R14, AX
+	ANDL $(const_distSize-1), AX
+	MOVL Decoder_dist(R10)(AX*4), AX
+	TESTB $const_special, AX
+	JZ distance
 
 wrong:
 	MOVQ $const_damaged, R11
@@ -250,17 +275,11 @@ full:
 	MOVQ $const_noSpace, R11
 
 done:
-	ANDL $63, CX
-	SUBQ src+24(FP), SI
-	SUBQ R12, DI
-	MOVQ SI, Decoder_in(R10)
-	MOVQ DI, Decoder_out(R10)
-	SHRQ $2, BX
-	MOVQ BX, Decoder_buf(R10)
-	MOVQ CX, Decoder_have(R10)
-	MOVQ R11, ret+40(FP)
-	VZEROUPPER
-	RET
+	LEAVE
+
+rare:
+	LITERALS
+	JMP next
 
 // periods has for each period of 0 to 15 bytes how many of 16 bytes its whole repetitions take, and
 // after these the shuffles that repeat them.

@@ -21,17 +21,14 @@ const (
 // interrupt a routine in assembly.
 const stretch = 1 << 20
 
-// fast decodes symbols as long as both ends are so distant that no symbol can reach them. It
-// reports whether the block has ended.
-func (d *Decoder) fast(dst, src []byte) (end bool, err error) {
-	inEnd, outEnd := len(src)-inSpace, len(dst)-outSpace
+// fast decodes symbols as long as both ends are so distant that no symbol can reach them, and until
+// enough bytes of dst are there. It reports whether the block has ended.
+func (d *Decoder) fast(dst, src []byte, enough int) (end bool, err error) {
+	inEnd, outEnd := len(src)-inSpace, min(len(dst)-outSpace, enough)
 	if d.in > inEnd || d.out > outEnd {
 		return false, nil
 	}
-	for d.have > 55 { // more than the loops expect: return whole bytes to the source
-		d.have -= 8
-		d.in--
-	}
+	d.returnBytes()
 	if hasAVX2 && !d.portable {
 		for d.in <= inEnd && d.out <= outEnd {
 			switch fastAVX2(d, &dst[0], min(outEnd, d.out+stretch), &src[0], inEnd) {
@@ -51,25 +48,25 @@ func (d *Decoder) fast(dst, src []byte) (end bool, err error) {
 	for in <= inEnd && out <= outEnd {
 		// Here e is the entry of the next bits. Of have, the lowest six bits count.
 		in, buf, have = ahead(src, in, buf, have)
-		if e&literals != 0 {
+		if e&literal != 0 {
 			// Four entries take 48 bits at most. The next lookup may use those that are not
 			// counted.
 			out = storeLiterals(dst, out, e)
 			buf >>= e & dropMask
 			have -= uint64(e)
-			if e = lit[buf&mask%litSize]; e&literals == 0 {
+			if e = lit[buf&mask%litSize]; e&literal == 0 {
 				continue
 			}
 			out = storeLiterals(dst, out, e)
 			buf >>= e & dropMask
 			have -= uint64(e)
-			if e = lit[buf&mask%litSize]; e&literals == 0 {
+			if e = lit[buf&mask%litSize]; e&literal == 0 {
 				continue
 			}
 			out = storeLiterals(dst, out, e)
 			buf >>= e & dropMask
 			have -= uint64(e)
-			if e = lit[buf&mask%litSize]; e&literals == 0 {
+			if e = lit[buf&mask%litSize]; e&literal == 0 {
 				continue
 			}
 			out = storeLiterals(dst, out, e)
@@ -82,7 +79,7 @@ func (d *Decoder) fast(dst, src []byte) (end bool, err error) {
 			if e&further != 0 {
 				e = lit[place(e, buf>>d.litBits)%litSize]
 			}
-			if e&literals != 0 {
+			if e&literal != 0 {
 				out = storeLiterals(dst, out, e)
 				buf >>= e & dropMask
 				have -= uint64(e)
@@ -101,9 +98,9 @@ func (d *Decoder) fast(dst, src []byte) (end bool, err error) {
 
 		// The literal before the match, or a byte that the match overwrites: a branch would often
 		// be mispredicted. Length and distance take 20 and 28 bits at most.
-		dst[out] = byte(e >> beforeAt)
-		out += int(e >> afterAt & 1)
-		length := int(e>>lengthAt&lengthMask) + extra(e, buf, lengthBits)
+		dst[out] = byte(e >> byteAt)
+		out += int(e >> literalsAt & 1)
+		length := shortest + int(e>>lengthAt) + extra(e, buf)
 		buf >>= e & dropMask
 		have -= uint64(e)
 		e = dist[buf%(1<<distBits)]
@@ -116,7 +113,7 @@ func (d *Decoder) fast(dst, src []byte) (end bool, err error) {
 				break
 			}
 		}
-		back := int(e>>distAt) + extra(e, buf, distBitsAt)
+		back := int(e>>distAt) + extra(e, buf)
 		if back > out {
 			err = ErrDamaged
 			break
@@ -148,11 +145,19 @@ func (d *Decoder) fast(dst, src []byte) (end bool, err error) {
 	return end, err
 }
 
+// returnBytes returns whole bytes to the source, of more than the loops expect.
+func (d *Decoder) returnBytes() {
+	for d.have > 55 {
+		d.have -= 8
+		d.in--
+	}
+}
+
 // storeLiterals stores one or two literals and returns the end of them. A single one is followed by
 // a 0, which later bytes overwrite.
 func storeLiterals(dst []byte, out int, e uint32) int {
 	binary.LittleEndian.PutUint16(dst[out:out+2:out+2], uint16(e>>byteAt))
-	return out + int(e>>literalsAt&3)
+	return out + int(e>>literalsAt&literalsMask)
 }
 
 // ahead fills buf with the 64 next bits and counts the whole bytes among them as taken: have is 56
@@ -165,11 +170,11 @@ func ahead(src []byte, in int, buf, have uint64) (int, uint64, uint64) {
 // place gives the place in a table of what e leads to, by the bits that follow those of the first
 // lookup.
 func place(e uint32, rest uint64) uint64 {
-	return uint64(e>>tableAt&tableMask) + rest&uint64(e>>indexAt&indexMask)
+	return uint64(e>>tableAt&tableMask) + rest&(1<<(e>>indexAt)-1)
 }
 
 // extra gives the value of the bits after a word.
-func extra(e uint32, buf uint64, wordAt uint) int {
+func extra(e uint32, buf uint64) int {
 	return int(buf & (1<<(e&dropMask) - 1) >> (e >> wordAt & wordMask))
 }
 
@@ -195,35 +200,32 @@ func (d *Decoder) careful(dst, src []byte) error {
 	for {
 		d.refill(src)
 		e := d.lit[d.buf&(1<<d.litBits-1)%litSize]
-		if e&(literals|special) == special && e&further != 0 {
+		if e&(literal|special) == special && e&further != 0 {
 			e = d.lit[place(e, d.buf>>d.litBits)%litSize]
 		}
-		length := int(e>>lengthAt&lengthMask) + extra(e, d.buf, lengthBits)
+		length := shortest + int(e>>lengthAt) + extra(e, d.buf)
 		n := uint(e & dropMask)
-		if e&literals != 0 {
+		if e&literal != 0 {
 			n = uint(d.lens[e>>byteAt&255]) // one at a time
 		}
 		if n > d.have {
 			return ErrTruncated
 		}
 		d.drop(n)
-		if e&(literals|special) == special {
+		if e&(literal|special) == special {
 			if e&blockEnds == 0 {
 				return ErrDamaged
 			}
 			return nil
 		}
-		if e&literals != 0 || e>>afterAt&1 != 0 {
+		if e>>literalsAt&literalsMask != 0 {
 			if d.out == len(dst) {
 				return ErrLong
 			}
-			dst[d.out] = byte(e >> beforeAt)
-			if e&literals != 0 {
-				dst[d.out] = byte(e >> byteAt)
-			}
+			dst[d.out] = byte(e >> byteAt)
 			d.out++
 		}
-		if e&literals != 0 {
+		if e&literal != 0 {
 			continue
 		}
 		d.refill(src)
@@ -231,7 +233,7 @@ func (d *Decoder) careful(dst, src []byte) error {
 		if e&special != 0 && e&further != 0 {
 			e = d.dist[place(e, d.buf>>distBits)%distSize]
 		}
-		back := int(e>>distAt) + extra(e, d.buf, distBitsAt)
+		back := int(e>>distAt) + extra(e, d.buf)
 		if uint(e&dropMask) > d.have {
 			return ErrTruncated
 		}

@@ -10,38 +10,35 @@ import "math/bits"
 // An entry, from the lowest bit:
 //
 //	all        0-5  bits to drop, those of the words and the extra bits after them
-//	literals   6-7  how many, 1 or 2; 8-15 and 16-23 the bytes
-//	others     6-7  0
-//	special    8 set; 9 set for the end of the block; 30 set for a second table: 10-22 its index,
-//	           23-29 the mask of its index bits; neither if no word begins with these bits
-//	lengths    8 clear, 10 set if a literal comes first, with 20-27 the byte; 11-19 the shortest
-//	           length; 28-31 bits of the words alone
-//	distances  8 clear, 9-12 bits of the word alone, 16-30 the shortest distance
+//	literals   6 set; 14-15 how many, 1 or 2; 16-23 and 24-31 the bytes
+//	lengths    8-11 bits of the words alone; 14 set if a literal comes first, with 16-23 the byte;
+//	           24-31 the shortest length, less 3
+//	distances  8-11 bits of the word alone; 16-30 the shortest distance
+//	special    7 set; 15 set for the end of the block; 14 set for a second table: 16-28 its index,
+//	           29-31 the number of its index bits; neither if no word begins with these bits
 //
-// Shifts use the six lowest bits of an entry as they are, and masks the eight lowest.
+// Shifts use the six lowest bits of an entry, or those from 8 on, as they are, and masks the eight
+// lowest.
 const (
 	dropMask  = 63
-	literal   = 1 << literalsAt
-	literals  = 3 << literalsAt // any number of them
-	special   = 1 << 8
-	blockEnds = 1 << 9
-	further   = 1 << 30
+	literal   = 1 << 6 // one or two, and no length
+	special   = 1 << 7
+	further   = 1 << furtherAt
+	blockEnds = 1 << endsAt
 
-	literalsAt = 6
-	byteAt     = 8 // the first of the literals
-
-	afterAt    = 10 // lengths
-	lengthAt   = 11
-	lengthMask = 1<<9 - 1
-	beforeAt   = 20
-	lengthBits = 28
-	distBitsAt = 9 // distances
-	wordMask   = 15
-	distAt     = 16
-	tableAt    = 10 // special
-	tableMask  = 1<<13 - 1
-	indexAt    = 23
-	indexMask  = 1<<7 - 1
+	wordAt       = 8
+	wordMask     = 15
+	literalsAt   = 14
+	literalsMask = 3
+	byteAt       = 16 // the first of the literals
+	lengthAt     = 24
+	shortest     = 3 // bytes of a match
+	distAt       = 16
+	furtherAt    = 14 // special
+	endsAt       = 15
+	tableAt      = 16
+	tableMask    = 1<<13 - 1
+	indexAt      = 29
 
 	endOfBlock = 256
 	longest    = 15 // bits of a word
@@ -74,16 +71,16 @@ var (
 // makeLitSymbols gives the entries of literals and lengths, less the bits of their words.
 func makeLitSymbols() (e [288]uint32) {
 	for s := range 256 {
-		e[s] = uint32(s)<<byteAt | literal
+		e[s] = uint32(s)<<byteAt | literal | 1<<literalsAt
 	}
 	e[endOfBlock] = special | blockEnds
-	length := uint32(3)
+	length := uint32(shortest)
 	for s := 257; s < 285; s++ {
 		extra := uint32(max(s-261, 0) / 4)
-		e[s] = extra | length<<lengthAt
+		e[s] = extra | (length-shortest)<<lengthAt
 		length += 1 << extra
 	}
-	e[285] = 258 << lengthAt
+	e[285] = (258 - shortest) << lengthAt
 	e[286], e[287] = special, special
 	return e
 }
@@ -129,10 +126,9 @@ type order struct {
 }
 
 // build makes the table of the code whose words have the lengths lens, with primary bits and the
-// entries of symbols. wordAt is where entries that are no literals have the bits of their words. It
-// refuses lengths that no code has: too many words, or too few, except a single one of one bit or
-// none at all. It leaves the order of the symbols in o.
-func build(table []uint32, primary uint, lens []uint8, symbols []uint32, wordAt uint, o *order) bool {
+// entries of symbols. It refuses lengths that no code has: too many words, or too few, except a
+// single one of one bit or none at all. It leaves the order of the symbols in o.
+func build(table []uint32, primary uint, lens []uint8, symbols []uint32, o *order) bool {
 	var next [longest + 1]int
 	o.count = [longest + 1]int{}
 	count := &o.count
@@ -169,7 +165,7 @@ func build(table []uint32, primary uint, lens []uint8, symbols []uint32, wordAt 
 	for l := uint(1); l <= primary; l++ {
 		for i, s := range sorted[at : at+count[l]] {
 			o.words[at+i] = uint16(word)
-			table[word] = entry(symbols[s], l, wordAt)
+			table[word] = entry(symbols[s], l)
 			word = nextWord(word, l)
 		}
 		at += count[l]
@@ -189,9 +185,9 @@ func build(table []uint32, primary uint, lens []uint8, symbols []uint32, wordAt 
 					free = free<<1 - count[primary+k]
 				}
 				size = 1 << k
-				table[low] = special | further | uint32(start)<<tableAt | uint32(size-1)<<indexAt
+				table[low] = special | further | uint32(start)<<tableAt | uint32(k)<<indexAt
 			}
-			e := entry(symbols[sorted[at]], l, wordAt)
+			e := entry(symbols[sorted[at]], l)
 			for i := int(word >> primary); i < size; i += 1 << (l - primary) {
 				table[start+i] = e
 			}
@@ -203,8 +199,8 @@ func build(table []uint32, primary uint, lens []uint8, symbols []uint32, wordAt 
 }
 
 // entry gives the entry of a symbol whose word has l bits.
-func entry(symbol uint32, l, wordAt uint) uint32 {
-	if symbol&(literals|special) == 0 {
+func entry(symbol uint32, l uint) uint32 {
+	if symbol&(literal|special) == 0 {
 		symbol += uint32(l) << wordAt
 	}
 	return symbol + uint32(l)
@@ -250,14 +246,14 @@ func (d *Decoder) join() {
 		for k, f := range single[:1<<(uint32(bits)-l)] {
 			at := uint32(k) << l
 			switch {
-			case f&literals != 0:
+			case f&literal != 0:
 				if l+f&dropMask <= uint32(bits) {
-					d.joints[literalNext] = joint{at, f + l + 1<<literalsAt + f>>byteAt<<(byteAt+8) - f>>byteAt<<byteAt}
+					d.joints[literalNext] = joint{at, f&(1<<byteAt-1) + l + 1<<literalsAt + f>>byteAt<<(byteAt+8)}
 					literalNext++
 				}
-			case f&special == 0 && l+f>>lengthBits <= uint32(bits):
+			case f&special == 0 && l+f>>wordAt&wordMask <= uint32(bits):
 				lengthNext--
-				d.joints[lengthNext] = joint{at, f + l + l<<lengthBits | 1<<afterAt}
+				d.joints[lengthNext] = joint{at, f + l + l<<wordAt | 1<<literalsAt}
 			}
 		}
 		for i, s := range symbols {
@@ -269,7 +265,7 @@ func (d *Decoder) join() {
 				d.lit[(word+j.at)%litSize] = j.entry + uint32(s)<<byteAt
 			}
 			for _, j := range d.joints[lengthNext:] {
-				d.lit[(word+j.at)%litSize] = j.entry + uint32(s)<<beforeAt
+				d.lit[(word+j.at)%litSize] = j.entry + uint32(s)<<byteAt
 			}
 		}
 	}

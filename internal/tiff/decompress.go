@@ -53,7 +53,7 @@ func Expansion(compression int) int64 {
 // own; the zero value is ready for use.
 type Decoder struct {
 	scratch []byte
-	zlib    inflate.Decoder
+	zlib    inflate.Pair
 	zstd    *zstd.Decoder
 	lzw     *lzwDecoder
 }
@@ -117,15 +117,27 @@ func (d *Decoder) Decompress(compression int, dst, src []byte, full int) error {
 	return fmt.Errorf("compression %d", compression) // checkCoding has refused all others
 }
 
+// InflateBoth is Decompress for two tiles of CompressionDeflate, which are decoded faster together.
+func (d *Decoder) InflateBoth(dstA, srcA []byte, fullA int, dstB, srcB []byte, fullB int) (errA, errB error) {
+	nA, errA, nB, errB := d.zlib.Both(dstA, srcA, dstB, srcB)
+	if errA != nil || nA < len(dstA) { // what is wrong, or too long
+		errA = d.inflate(dstA, srcA, fullA-len(dstA))
+	}
+	if errB != nil || nB < len(dstB) {
+		errB = d.inflate(dstB, srcB, fullB-len(dstB))
+	}
+	return errA, errB
+}
+
 // inflate decodes a zlib stream and verifies its checksum. The stream may hold up to surplus bytes
 // more than dst, or twice its size: libtiff leaves out what is too much.
 func (d *Decoder) inflate(dst, src []byte, surplus int) error {
-	n, err := d.zlib.Zlib(dst, src)
+	n, err := d.zlib.One(dst, src)
 	if err == inflate.ErrLong {
 		// Limited to what src can hold, whatever the header claims.
 		all := d.Scratch(int(min(int64(len(dst)+max(surplus, len(dst))),
 			int64(len(src))*Expansion(CompressionDeflate))))
-		if n, err = d.zlib.Zlib(all, src); err == nil {
+		if n, err = d.zlib.One(all, src); err == nil {
 			n = copy(dst, all[:n])
 		}
 	}

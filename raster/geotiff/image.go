@@ -255,6 +255,11 @@ func (im *image) direct() bool {
 	return im.compression == tiff.CompressionNone && im.conv != convBits && !im.reverseBits
 }
 
+// inflates reports whether two tiles of the image can be inflated at once.
+func (im *image) inflates() bool {
+	return im.compression == tiff.CompressionDeflate || im.compression == tiff.CompressionOldDeflate
+}
+
 // tileBytes returns the decoded size of rows of a tile, saturating.
 func (im *image) tileBytes(rows int) int64 {
 	if int64(im.rowBytes) > math.MaxInt64/int64(rows) {

@@ -81,15 +81,26 @@ func (im *image) read(ctx context.Context, w raster.Window, targets []target, ke
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				j := &b.job
-				*j = job{im: im, b: b, plane: plane, col: col, row: row, window: w, targets: group}
+				j := &b.jobs[0]
+				if j.waits { // for another tile
+					j = &b.jobs[1]
+				}
+				*j = job{im: im, b: b, memory: j.memory, plane: plane, col: col, row: row, window: w, targets: group}
 				if err := j.run(ctx, keep); err != nil {
+					if before := b.decodeWaiting(); before != nil {
+						return before
+					}
 					return err
+				}
+				if b.jobs[1].waits {
+					if err := b.decodeWaiting(); err != nil {
+						return err
+					}
 				}
 			}
 		}
 	}
-	return nil
+	return b.decodeWaiting()
 }
 
 // firstRow returns the row of tiles, of n, with which a read starts when it shares tiles with the
@@ -102,24 +113,51 @@ func firstRow(w raster.Window, n int) int {
 
 // buffers holds the memory and the decoder of one read. A pool reuses them.
 type buffers struct {
-	packed  []byte // compressed bytes
-	tile    []byte // the decoded tile
+	jobs    [2]job
 	decoder tiff.Decoder
-	job     job
 }
 
 var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
 
 func (b *buffers) release() {
-	b.decoder.Trim(&b.packed, &b.tile)
-	b.job = job{}
+	for i := range b.jobs {
+		m := b.jobs[i].memory
+		b.decoder.Trim(&m.packed, &m.tile)
+		b.jobs[i] = job{memory: m}
+	}
 	bufferPool.Put(b)
+}
+
+// decodeWaiting decodes and places the tiles that wait: one, or two at once.
+func (b *buffers) decodeWaiting() error {
+	first, second := &b.jobs[0], &b.jobs[1]
+	if !first.waits {
+		return nil
+	}
+	first.waits = false
+	if !second.waits {
+		return first.complete(first.decompress())
+	}
+	second.waits = false
+	errFirst, errSecond := b.decoder.InflateBoth(first.dst, first.packed, first.full(), second.dst, second.packed,
+		second.full())
+	if err := first.complete(errFirst); err != nil {
+		return err
+	}
+	return second.complete(errSecond)
+}
+
+// tileMemory is the memory of a job.
+type tileMemory struct {
+	packed []byte // compressed bytes
+	tile   []byte // the decoded tile
 }
 
 // job is the part of a read that one tile provides.
 type job struct {
 	im              *image
 	b               *buffers
+	memory          tileMemory
 	plane, col, row int
 	window          raster.Window
 	targets         []target
@@ -127,6 +165,11 @@ type job struct {
 	offset, count int64
 	part          raster.Window // the part of the tile to read, in pixels of the image
 	rows          int           // rows to decode
+
+	packed []byte // compressed bytes
+	dst    []byte // where to decode them
+	direct bool   // dst is the memory of the target
+	waits  bool   // packed is to be decoded with that of another tile
 }
 
 func (j *job) run(ctx context.Context, keep *keeper) error {
@@ -164,15 +207,18 @@ func (j *job) run(ctx context.Context, keep *keeper) error {
 				j.place)
 		}
 	}
-	if dst := j.directMemory(int(want)); dst != nil {
-		return j.decode(dst, have)
+	if j.dst = j.directMemory(int(want)); j.dst != nil {
+		j.direct = true
+	} else {
+		j.dst = tiff.Grow(&j.memory.tile, int(want))
 	}
-	data := tiff.Grow(&j.b.tile, int(want))
-	if err := j.decode(data, have); err != nil {
+	if err := j.load(have); err != nil {
 		return err
 	}
-	j.place(data)
-	return nil
+	if j.waits = im.inflates(); j.waits {
+		return nil
+	}
+	return j.complete(j.decompress())
 }
 
 // directMemory returns the memory of the only target if the tile can be decoded directly into it:
@@ -212,24 +258,44 @@ func (j *job) wrap(err error) error {
 
 // decode reads and decodes the have bytes of the tile into dst, in the machine's byte order.
 func (j *job) decode(dst []byte, have int64) error {
+	if err := j.load(have); err != nil {
+		return err
+	}
+	j.dst = dst
+	return j.finish(j.decompress())
+}
+
+// load reads the have bytes of the tile.
+func (j *job) load(have int64) error {
 	im := j.im
-	full := int(im.tileBytes(im.tileH))
 	// No codec makes pixels much larger, so bytes beyond this limit do not belong to the tile.
-	have = min(have, 2*int64(full)+64<<10)
-	packed := tiff.Grow(&j.b.packed, int(have))
-	if err := im.readAt(packed, j.offset); err != nil {
+	have = min(have, 2*int64(j.full())+64<<10)
+	j.packed = tiff.Grow(&j.memory.packed, int(have))
+	if err := im.readAt(j.packed, j.offset); err != nil {
 		return err
 	}
 	if im.reverseBits {
-		for i, v := range packed {
-			packed[i] = bits.Reverse8(v)
+		for i, v := range j.packed {
+			j.packed[i] = bits.Reverse8(v)
 		}
 	}
-	err := j.b.decoder.Decompress(im.compression, dst, packed, full)
+	return nil
+}
+
+// full returns the bytes of a tile of full height.
+func (j *job) full() int { return int(j.im.tileBytes(j.im.tileH)) }
+
+func (j *job) decompress() error {
+	return j.b.decoder.Decompress(j.im.compression, j.dst, j.packed, j.full())
+}
+
+// finish makes pixels of what was decompressed with the result err.
+func (j *job) finish(err error) error {
+	im, dst := j.im, j.dst
 	if needed := int(im.tileBytes(im.imageRows(j.row))); err == tiff.ErrShort && needed < len(dst) {
 		// As in GDAL, a tile at the lower edge may end with the image.
 		clear(dst[needed:])
-		err = j.b.decoder.Decompress(im.compression, dst[:needed], packed, full)
+		err = j.b.decoder.Decompress(im.compression, dst[:needed], j.packed, j.full())
 	}
 	if err != nil {
 		return j.wrap(err)
@@ -239,6 +305,17 @@ func (j *job) decode(dst []byte, have int64) error {
 		tiff.SwapWords(dst, word)
 	}
 	j.b.decoder.Unpredict(im.predictor, dst, im.rowBytes, im.size, im.perPixel)
+	return nil
+}
+
+// complete finishes the tile and copies it to the targets, unless it was decoded there.
+func (j *job) complete(err error) error {
+	if err := j.finish(err); err != nil {
+		return err
+	}
+	if !j.direct {
+		j.place(j.dst)
+	}
 	return nil
 }
 

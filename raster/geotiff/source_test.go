@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"leat/internal/tilecache"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -205,6 +207,38 @@ func TestReadErrorNamesTile(t *testing.T) {
 	if err := f.Read(t.Context(), []int{1}, raster.Window{Width: 128, Height: 64},
 		ndarray.New(ndarray.Uint16, 1, 64, 128)); err != nil {
 		t.Errorf("tiles that are whole: %v", err)
+	}
+}
+
+// Tiles are decoded two at once: whichever are damaged, the error is that of the first.
+func TestReadErrorNamesFirstTile(t *testing.T) {
+	whole := tiffInMemory(t, 320, 64, 64, 2, 1)
+	for damaged := range 1 << 5 {
+		b := bytes.Clone(whole)
+		f := openBytes(t, b)
+		first := -1
+		for i := range 5 {
+			at, n, err := f.im.table.at(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if damaged>>i&1 == 0 {
+				continue
+			}
+			if first < 0 {
+				first = i
+			}
+			b[at+n/2] ^= 0x40
+		}
+		err := f.Read(t.Context(), []int{1}, f.Info().Grid.Window(), ndarray.New(ndarray.Uint16, 1, 64, 320))
+		if first < 0 {
+			if err != nil {
+				t.Error(err)
+			}
+		} else if !errors.Is(err, raster.ErrFormat) ||
+			!strings.Contains(err.Error(), fmt.Sprintf("memory.tif: tile at column %d, row 0", first)) {
+			t.Errorf("damaged tiles %05b: the error is %v", damaged, err)
+		}
 	}
 }
 

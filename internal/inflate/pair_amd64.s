@@ -1,0 +1,283 @@
+#include "go_asm.h"
+#include "textflag.h"
+
+// The loop of Pair with BMI2 and AVX2: a step of one stream, then a step of the other, whose
+// lookups do not wait for each other. A step takes the literals of an entry and the match after
+// them without a branch between the two, which would often be mispredicted; after literals alone,
+// a match of no bytes. The buffers are those of fast_amd64.s.
+//
+//	SI, R8   next byte of the source
+//	DI, R9   next byte of the target
+//	BX, R12  buf<<2
+//	CX, R13  have+2, of which the lowest six bits count
+//	DX, BP   entry of the next bits
+//	R10      the pair
+
+// ENTER loads the registers of a stream and its first entry.
+#define ENTER(dec, in, out, buf, have, e, dst, outEnd, src, inEnd, mask) \
+	MOVQ dst, AX \
+	MOVQ AX, out \
+	ADDQ AX, outEnd \
+	ADDQ (dec+Decoder_out)(R10), out \
+	MOVQ src, AX \
+	MOVQ AX, in \
+	ADDQ AX, inEnd \
+	ADDQ (dec+Decoder_in)(R10), in \
+	MOVQ (dec+Decoder_buf)(R10), buf \
+	MOVQ (dec+Decoder_have)(R10), have \
+	MOVQ (dec+Decoder_litBits)(R10), AX \
+	MOVL $4, R11 \
+	SHLXQ AX, R11, R11 \
+	SUBQ $4, R11 \
+	MOVQ R11, mask \
+	SHLQ $2, buf \
+	ADDQ $2, have \
+	SHLXQ have, (in), AX \
+	ORQ AX, buf \
+	NEXT(dec, buf, e, mask)
+
+// LEAVE stores the state of a stream.
+#define LEAVE(dec, in, out, buf, have, dst, src) \
+	ANDL $63, have \
+	SUBQ $2, have \
+	SUBQ src, in \
+	SUBQ dst, out \
+	MOVQ in, (dec+Decoder_in)(R10) \
+	MOVQ out, (dec+Decoder_out)(R10) \
+	SHRQ $2, buf \
+	MOVQ buf, (dec+Decoder_buf)(R10) \
+	MOVQ have, (dec+Decoder_have)(R10)
+
+// REFILL fills the buffer.
+#define REFILL(in, buf, have) \
+	SHLXQ have, (in), AX \
+	ORQ AX, buf \
+	MOVL have, AX \
+	SHRL $3, AX \
+	ANDL $7, AX \
+	SUBQ AX, in \
+	ADDQ $7, in \
+	ORL $56, have
+
+// NEXT looks up the entry of the next bits.
+#define NEXT(dec, buf, e, mask) \
+	MOVL buf, e \
+	ANDL mask, e \
+	MOVL (dec+Decoder_lit)(R10)(e*1), e
+
+// LITERALS stores the literals of e, gives the length after them in R11 and the entry of the
+// distance in AX; after literals alone, 0 and noDistance.
+#define LITERALS(dec, out, buf, have, e) \
+	MOVL e, AX \
+	SHRL $const_byteAt, AX \
+	MOVW AX, (out) \
+	MOVL e, R11 \
+	SHRL $const_literalsAt, R11 \
+	ANDL $const_literalsMask, R11 \
+	ADDQ R11, out \
+	RORXQ $2, buf, R11 \
+	BZHIQ e, R11, R11 \
+	MOVL e, R14 \
+	SHRL $const_wordAt, R14 \
+	SHRXQ R14, R11, R11 \
+	MOVL e, R14 \
+	SHRL $const_lengthAt, R14 \
+	SHRXQ e, buf, buf \
+	SUBL e, have \
+	LEAQ const_shortest(R11)(R14*1), R11 \
+	MOVL buf, AX \
+	ANDL $(4*(1<<const_distBits-1)), AX \
+	XORL R14, R14 \
+	TESTL $const_literal, e \
+	MOVL (dec+Decoder_dist)(R10)(AX*1), AX \
+	CMOVLNE ·noDistance(SB), AX \
+	CMOVQNE R14, R11
+
+// DISTANCE gives in R14 the distance of the entry in AX and in R15 the first byte at it, and looks up
+// the next entry. It jumps to wrong if the distance reaches before the target.
+#define DISTANCE(dec, out, buf, have, e, mask, dst, wrong) \
+	RORXQ $2, buf, R14 \
+	BZHIQ AX, R14, R14 \
+	MOVL AX, R15 \
+	SHRL $const_wordAt, R15 \
+	SHRXQ R15, R14, R14 \
+	MOVL AX, R15 \
+	SHRL $const_distAt, R15 \
+	ADDQ R15, R14 \
+	MOVQ out, R15 \
+	SUBQ dst, R15 \
+	CMPQ R14, R15 \
+	JHI wrong \
+	SHRXQ AX, buf, buf \
+	SUBL AX, have \
+	NEXT(dec, buf, e, mask) \
+	MOVQ out, R15 \
+	SUBQ R14, R15
+
+// FAR copies the bytes of a match from a distance of 16 at least.
+#define FAR(out, loop, end) \
+	MOVQ out, AX \
+	ADDQ R11, out \
+loop: \
+	VMOVDQU 16(R15), X0 \
+	VMOVDQU X0, 16(AX) \
+	ADDQ $16, R15 \
+	ADDQ $16, AX \
+	SUBQ $16, R11 \
+	CMPQ R11, $16 \
+	JHI loop \
+	JMP end
+
+// NEAR copies those of a match from a shorter distance: whole periods of 16 bytes.
+#define NEAR(out, loop, end) \
+	MOVQ out, AX \
+	ADDQ R11, out \
+	VMOVDQU (R15), X0 \
+	LEAQ ·periods(SB), R15 \
+	MOVBQZX (R15)(R14*1), R11 \
+	SHLQ $4, R14 \
+	VPSHUFB 16(R15)(R14*1), X0, X0 \
+loop: \
+	VMOVDQU X0, (AX) \
+	ADDQ R11, AX \
+	CMPQ AX, out \
+	JCS loop \
+	JMP end
+
+// SPECIAL looks up the entry of a long word.
+#define SPECIAL(dec, buf, e, symbols, ended) \
+	BTL $const_furtherAt, e \
+	JCC ended \
+	MOVQ (dec+Decoder_litBits)(R10), AX \
+	SHRXQ AX, buf, AX \
+	SHRQ $2, AX \
+	MOVL e, R15 \
+	SHRL $const_indexAt, R15 \
+	BZHIQ R15, AX, AX \
+	SHRL $const_tableAt, e \
+	ANDL $const_tableMask, e \
+	ADDL AX, e \
+	ANDL $(const_litSize-1), e \
+	MOVL (dec+Decoder_lit)(R10)(e*4), e \
+	TESTL $const_special, e \
+	JZ symbols
+
+// FARTHER looks up the entry of a distance's long word.
+#define FARTHER(dec, buf, distance, wrong) \
+	BTL $const_furtherAt, AX \
+	JCC wrong \
+	MOVL AX, R14 \
+	MOVQ buf, AX \
+	SHRQ $(2+const_distBits), AX \
+	MOVL R14, R15 \
+	SHRL $const_indexAt, R15 \
+	BZHIQ R15, AX, AX \
+	SHRL $const_tableAt, R14 \
+	ANDL $const_tableMask, R14 \
+	ADDL R14, AX \
+	ANDL $(const_distSize-1), AX \
+	MOVL (dec+Decoder_dist)(R10)(AX*4), AX \
+	TESTL $const_special, AX \
+	JZ distance
+
+// func pairAVX2(p *Pair, dstA *byte, outEndA int, srcA *byte, inEndA int, dstB *byte, outEndB int, srcB *byte, inEndB int) (a, b ending)
+TEXT ·pairAVX2(SB), NOSPLIT, $16-88
+	MOVQ p+0(FP), R10
+	MOVQ $const_noSpace, R11
+	MOVQ R11, a+72(FP)
+	MOVQ R11, b+80(FP)
+	ENTER(Pair_a, SI, DI, BX, CX, DX, dstA+8(FP), outEndA+16(FP), srcA+24(FP), inEndA+32(FP), maskA-8(SP))
+	ENTER(Pair_b, R8, R9, R12, R13, BP, dstB+40(FP), outEndB+48(FP), srcB+56(FP), inEndB+64(FP), maskB-16(SP))
+
+next:
+	CMPQ SI, inEndA+32(FP)
+	JHI done
+	CMPQ DI, outEndA+16(FP)
+	JHI done
+	CMPQ R8, inEndB+64(FP)
+	JHI done
+	CMPQ R9, outEndB+48(FP)
+	JHI done
+	REFILL(SI, BX, CX)
+	REFILL(R8, R12, R13)
+	TESTL $const_special, DX
+	JNZ specialA
+symbolsA:
+	LITERALS(Pair_a, DI, BX, CX, DX)
+	TESTL $const_special, AX
+	JNZ fartherA
+distanceA:
+	DISTANCE(Pair_a, DI, BX, CX, DX, maskA-8(SP), dstA+8(FP), wrongA)
+	CMPQ R14, $16
+	JCS nearA
+	VMOVDQU (R15), X0
+	VMOVDQU X0, (DI)
+	CMPQ R11, $16
+	JHI farA
+	ADDQ R11, DI
+other:
+	TESTL $const_special, BP
+	JNZ specialB
+symbolsB:
+	LITERALS(Pair_b, R9, R12, R13, BP)
+	TESTL $const_special, AX
+	JNZ fartherB
+distanceB:
+	DISTANCE(Pair_b, R9, R12, R13, BP, maskB-16(SP), dstB+40(FP), wrongB)
+	CMPQ R14, $16
+	JCS nearB
+	VMOVDQU (R15), X0
+	VMOVDQU X0, (R9)
+	CMPQ R11, $16
+	JHI farB
+	ADDQ R11, R9
+	JMP next
+
+nearA:
+	NEAR(DI, fillA, other)
+nearB:
+	NEAR(R9, fillB, next)
+farA:
+	FAR(DI, copyA, other)
+farB:
+	FAR(R9, copyB, next)
+
+specialA:
+	SPECIAL(Pair_a, BX, DX, symbolsA, endedA)
+endedA:
+	BTL $const_endsAt, DX
+	JCC wrongA
+	SHRXQ DX, BX, BX
+	SUBL DX, CX
+	MOVQ $const_blockEnded, a+72(FP)
+	JMP done
+fartherA:
+	FARTHER(Pair_a, BX, distanceA, wrongA)
+wrongA:
+	MOVQ $const_damaged, a+72(FP)
+	JMP done
+
+specialB:
+	SPECIAL(Pair_b, R12, BP, symbolsB, endedB)
+endedB:
+	BTL $const_endsAt, BP
+	JCC wrongB
+	SHRXQ BP, R12, R12
+	SUBL BP, R13
+	MOVQ $const_blockEnded, b+80(FP)
+	JMP done
+fartherB:
+	FARTHER(Pair_b, R12, distanceB, wrongB)
+wrongB:
+	MOVQ $const_damaged, b+80(FP)
+
+done:
+	LEAVE(Pair_a, SI, DI, BX, CX, dstA+8(FP), srcA+24(FP))
+	LEAVE(Pair_b, R8, R9, R12, R13, dstB+40(FP), srcB+56(FP))
+	VZEROUPPER
+	RET
+
+// noDistance takes the place of a distance's entry after literals alone: no bits, from where bytes
+// have long been stored.
+DATA ·noDistance+0(SB)/4, $(const_noDistance<<const_distAt)
+GLOBL ·noDistance(SB), RODATA|NOPTR, $4

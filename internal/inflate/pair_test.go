@@ -1,0 +1,157 @@
+package inflate
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"leat/internal/guardtest"
+)
+
+// The second stream of a pair and its target.
+var otherSources, otherTargets = guardtest.New(4 << 20), guardtest.New(4 << 20)
+
+// packedInto is a stream and the bytes that its target has.
+type packedInto struct {
+	src   []byte
+	space int
+}
+
+// agreePair decodes two streams at once and compares each with what a Decoder gives: bytes, their
+// number and the error. Both are in memory that ends, or begins, at what can't be accessed.
+func agreePair(t testing.TB, p *Pair, d *Decoder, a, b packedInto) {
+	t.Helper()
+	for _, last := range []bool{true, false} {
+		part := func(m guardtest.Memory, n int) []byte {
+			if last {
+				return m.Last(n)
+			}
+			return m.First(n)
+		}
+		srcA, dstA := part(sources, len(a.src)), part(targets, a.space)
+		srcB, dstB := part(otherSources, len(b.src)), part(otherTargets, b.space)
+		copy(srcA, a.src)
+		copy(srcB, b.src)
+		nA, errA, nB, errB := p.Both(dstA, srcA, dstB, srcB)
+		for _, got := range []struct {
+			in  packedInto
+			dst []byte
+			n   int
+			err error
+		}{{a, dstA, nA, errA}, {b, dstB, nB, errB}} {
+			want := make([]byte, got.in.space)
+			n, err := d.Zlib(want, got.in.src)
+			if n != got.n || err != got.err || !bytes.Equal(want[:n], got.dst[:n]) {
+				t.Fatalf("%d bytes, %v; alone %d bytes, %v", got.n, got.err, n, err)
+			}
+		}
+	}
+}
+
+// pairs returns the Pair that chooses by itself and the one that takes all blocks together, both
+// with and without assembly.
+func pairs() []*Pair {
+	always, portable := new(Pair), new(Pair)
+	always.a.always, always.b.always = true, true
+	portable.a.portable, portable.b.portable = true, true
+	return []*Pair{new(Pair), always, portable}
+}
+
+func TestPairsGiveWhatDecodersGive(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	var d Decoder
+	var streams []packedInto
+	for i, data := range samples(r) {
+		if len(data) > 40000 && testing.Short() {
+			continue
+		}
+		src := deflated(t, data, []int{-2, 0, 1, 6, 9}[i%5])
+		for _, space := range []int{len(data), len(data) + 500, len(data) / 2} {
+			streams = append(streams, packedInto{src, space})
+		}
+		if n := len(src); n > 10 {
+			streams = append(streams, packedInto{src[:r.IntN(n)], len(data)})
+			flipped := bytes.Clone(src)
+			flipped[2+r.IntN(n-2)] ^= 1 << r.IntN(8)
+			streams = append(streams, packedInto{flipped, len(data)})
+		}
+	}
+	for _, p := range pairs() {
+		for _, a := range streams {
+			for range 6 {
+				agreePair(t, p, &d, a, streams[r.IntN(len(streams))])
+			}
+		}
+	}
+}
+
+// TestPairsOfTiles decodes blocks of many kinds, and matches at every distance.
+func TestPairsOfTiles(t *testing.T) {
+	side := 512
+	if testing.Short() {
+		side = 160
+	}
+	var d Decoder
+	var streams []packedInto
+	for _, raw := range [][]byte{scene(side, side), floats(side, side/2), classes(side, side),
+		make([]byte, side*side)} {
+		for _, level := range []int{1, 6, 9} {
+			streams = append(streams, packedInto{deflated(t, raw, level), len(raw)})
+		}
+	}
+	for _, p := range pairs() {
+		for i, a := range streams {
+			for _, b := range streams[i:] {
+				agreePair(t, p, &d, a, b)
+			}
+		}
+	}
+}
+
+// TestPairsCutAnywhere cuts one of two streams at every byte, or in short tests at every fifth.
+func TestPairsCutAnywhere(t *testing.T) {
+	r := rand.New(rand.NewPCG(13, 14))
+	var d Decoder
+	p := pairs()[1]
+	all := samples(r)
+	whole := packedInto{deflated(t, all[len(all)-2], 9), len(all[len(all)-2])}
+	for i, data := range all {
+		if len(data) != 1000 {
+			continue
+		}
+		src := deflated(t, data, []int{1, 9, 6}[i%3])
+		step := 1
+		if testing.Short() {
+			step = 5
+		}
+		for n := 0; n < len(src); n += step {
+			if n%2 == 0 {
+				agreePair(t, p, &d, packedInto{src[:n], len(data)}, whole)
+			} else {
+				agreePair(t, p, &d, whole, packedInto{src[:n], len(data)})
+			}
+		}
+	}
+}
+
+func FuzzPair(f *testing.F) {
+	r := rand.New(rand.NewPCG(15, 16))
+	all := samples(r)
+	for i, data := range all {
+		other := all[r.IntN(len(all))]
+		if len(data) <= 5000 && len(other) <= 5000 {
+			f.Add(deflated(f, data, []int{-2, 0, 1, 9}[i%4]), len(data), deflated(f, other, 9), len(other))
+		}
+	}
+	f.Fuzz(func(t *testing.T, a []byte, spaceA int, b []byte, spaceB int) {
+		if min(spaceA, spaceB) < 0 || max(spaceA, spaceB) > 1<<17 || max(len(a), len(b)) > 1<<20 {
+			return
+		}
+		var d Decoder
+		for _, p := range pairs() {
+			agreePair(t, p, &d, packedInto{a, spaceA}, packedInto{b, spaceB})
+			// Without a header and a sum that are right, few inputs reach the symbols.
+			agreePair(t, p, &d, packedInto{framed(a, nil), spaceA}, packedInto{framed(b, nil), spaceB})
+		}
+	})
+}
