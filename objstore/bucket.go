@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"leat/internal/storeurl"
 )
 
 // Options configure access to stores. nil means the defaults of the provider's own tools.
@@ -42,7 +44,7 @@ func Open(ctx context.Context, bucketURL string, o *Options) (*Bucket, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	if !IsURL(bucketURL) {
+	if !storeurl.Is(bucketURL) {
 		return newBucket(openFiles(bucketURL))
 	}
 	scheme, rest, _ := strings.Cut(bucketURL, "://")
@@ -61,13 +63,13 @@ func Open(ctx context.Context, bucketURL string, o *Options) (*Bucket, error) {
 		return nil, err
 	}
 	if strings.ContainsAny(host, "?#") {
-		return nil, fmt.Errorf("%s: the URL of a bucket has a query, expected none", Redact(bucketURL))
+		return nil, fmt.Errorf("%s: the URL of a bucket has a query, expected none", storeurl.Redact(bucketURL))
 	}
 	var b *Bucket
 	switch open := o.Drivers[scheme]; {
 	case scheme == "http" || scheme == "https":
 		if strings.ContainsAny(prefix, "?#") {
-			return nil, fmt.Errorf("%s: the URL of a bucket has a query, expected it with each object's name", Redact(bucketURL))
+			return nil, fmt.Errorf("%s: the URL of a bucket has a query, expected it with each object's name", storeurl.Redact(bucketURL))
 		}
 		b, err = newBucket(openHTTP(u, o))
 	case open == nil:
@@ -77,10 +79,10 @@ func Open(ctx context.Context, bucketURL string, o *Options) (*Bucket, error) {
 		}
 		slices.Sort(known)
 		return nil, fmt.Errorf("%s: there is no store called %q, expected %s",
-			Redact(bucketURL), scheme, list(known))
+			storeurl.Redact(bucketURL), scheme, list(known))
 	case u.User != nil:
 		return nil, fmt.Errorf("%s: the URL of a bucket has credentials, expected %s://BUCKET/NAME",
-			Redact(bucketURL), scheme)
+			storeurl.Redact(bucketURL), scheme)
 	default:
 		b, err = newBucket(open(ctx, u, o))
 	}
@@ -157,7 +159,7 @@ func (b *Bucket) Upload(ctx context.Context, name string, r io.ReaderAt, size in
 	if o.IfAbsent { // some servers ignore the condition, and others check it only after the last part
 		switch _, err := b.retry.Stat(ctx, b, name); {
 		case err == nil:
-			return &Error{Op: "writing", URL: Redact(b.ID(name)), Err: fs.ErrExist}
+			return &Error{Op: "writing", URL: storeurl.Redact(b.ID(name)), Err: fs.ErrExist}
 		case !errors.Is(err, fs.ErrNotExist):
 			return err
 		}

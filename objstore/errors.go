@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"leat/internal/storeurl"
 	"leat/objstore/internal/transport"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
 )
 
 var (
@@ -46,7 +45,7 @@ type Error struct {
 // Error returns the operation, the object and the cause.
 func (e *Error) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s: ", e.Op, printable(e.URL))
+	fmt.Fprintf(&b, "%s %s: ", e.Op, storeurl.Printable(e.URL))
 	switch {
 	case e.Status != 0:
 		fmt.Fprintf(&b, "the server answered %d", e.Status)
@@ -57,7 +56,7 @@ func (e *Error) Error() string {
 			fmt.Fprintf(&b, " (%s)", e.Code)
 		}
 		if e.Err != nil && !e.isStatus() {
-			b.WriteString(", " + RedactText(e.Err.Error()))
+			b.WriteString(", " + storeurl.RedactText(e.Err.Error()))
 		} else if e.Status >= 300 && e.Status < 400 && strings.HasPrefix(e.URL, "http") {
 			b.WriteString(", and the redirect has no usable target")
 		}
@@ -66,7 +65,7 @@ func (e *Error) Error() string {
 	case e.Err == io.ErrUnexpectedEOF:
 		b.WriteString("the connection closed before all bytes had arrived")
 	case e.Err != nil:
-		b.WriteString(RedactText(e.Err.Error()))
+		b.WriteString(storeurl.RedactText(e.Err.Error()))
 	default:
 		b.WriteString("failed")
 	}
@@ -74,14 +73,6 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, ", and asks to wait %v", e.RetryAfter.Round(time.Second))
 	}
 	return b.String()
-}
-
-// printable returns name with control characters escaped.
-func printable(name string) string {
-	if strings.ContainsFunc(name, unicode.IsControl) {
-		name = strings.Trim(strconv.Quote(name), `"`)
-	}
-	return name
 }
 
 // isStatus reports whether Err repeats what Status says.

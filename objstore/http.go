@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"leat/internal/storeurl"
 	"leat/objstore/internal/transport"
 	"math"
 	"net"
@@ -26,7 +27,7 @@ type web struct {
 
 func openHTTP(u *url.URL, o *Options) (*web, error) {
 	if u.Host == "" {
-		return nil, fmt.Errorf("%s names no host", Redact(u.String()))
+		return nil, fmt.Errorf("%s names no host", storeurl.Redact(u.String()))
 	}
 	// A URL writes the % of an IPv6 zone as %25.
 	w := &web{scheme: u.Scheme, host: strings.ReplaceAll(u.Host, "%", "%25"), user: u.User}
@@ -86,10 +87,14 @@ func (w *web) Close() error {
 	return nil
 }
 
-func (w *web) ID(name string) string { return redact(w.scheme+"://"+w.host+"/"+name, true) }
+func (w *web) ID(name string) string {
+	return storeurl.Identity(w.scheme + "://" + w.host + "/" + name)
+}
 
 // show returns the object's URL for errors.
-func (w *web) show(name string) string { return Redact(w.scheme + "://" + w.host + "/" + name) }
+func (w *web) show(name string) string {
+	return storeurl.Redact(w.scheme + "://" + w.host + "/" + name)
+}
 
 // do sends a request. If it succeeds, the caller closes the response's body.
 func (w *web) do(ctx context.Context, op, method, name string, header map[string]string) (*http.Response, error) {

@@ -1,34 +1,20 @@
 package objstore
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"net/url"
 	"path"
 	"path/filepath"
 	"strings"
-)
 
-// IsURL reports whether s is a URL of a store rather than the path of a local file.
-func IsURL(s string) bool {
-	scheme, _, ok := strings.Cut(s, "://")
-	if !ok || scheme == "" {
-		return false
-	}
-	for i, c := range scheme {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') &&
-			(i == 0 || (c < '0' || c > '9') && c != '+' && c != '-' && c != '.') {
-			return false
-		}
-	}
-	return true
-}
+	"leat/internal/storeurl"
+)
 
 // Split splits the URL of an object, or the path of a file, into the URL of the bucket, for Open,
 // and the object's name in it. Names in s3, gs, azblob and mem are used as written, without
 // unescaping; those of http(s) and file URLs follow the URL syntax.
 func Split(objectURL string) (bucketURL, name string, err error) {
-	if !IsURL(objectURL) {
+	if !storeurl.Is(objectURL) {
 		if objectURL == "" || strings.HasSuffix(objectURL, "/") {
 			return "", "", fmt.Errorf("%q does not name a file", objectURL)
 		}
@@ -47,7 +33,7 @@ func Split(objectURL string) (bucketURL, name string, err error) {
 			return "", "", err
 		}
 		if p == "" || strings.HasSuffix(p, "/") {
-			return "", "", fmt.Errorf("%s does not name a file", Redact(objectURL))
+			return "", "", fmt.Errorf("%s does not name a file", storeurl.Redact(objectURL))
 		}
 		return fileURL(path.Dir(p)), path.Base(p), nil
 	case "http", "https":
@@ -61,13 +47,13 @@ func Split(objectURL string) (bucketURL, name string, err error) {
 			return "", "", err
 		}
 		if host == "" || name == "" {
-			return "", "", fmt.Errorf("%s names no object, expected a path", Redact(objectURL))
+			return "", "", fmt.Errorf("%s names no object, expected a path", storeurl.Redact(objectURL))
 		}
 		return scheme + "://" + host, name, nil
 	}
 	host, name, _ := strings.Cut(rest, "/")
 	if host == "" || name == "" {
-		return "", "", fmt.Errorf("%s names no object, expected %s://BUCKET/NAME", Redact(objectURL), scheme)
+		return "", "", fmt.Errorf("%s names no object, expected %s://BUCKET/NAME", storeurl.Redact(objectURL), scheme)
 	}
 	return scheme + "://" + host, name, nil
 }
@@ -82,10 +68,10 @@ func filePath(fileURL string) (string, error) {
 		return "", err
 	case u.Host != "" && u.Host != "localhost":
 		return "", fmt.Errorf("%s names the host %q, expected three slashes as in file:///data/a.tif",
-			Redact(fileURL), u.Host)
+			storeurl.Redact(fileURL), u.Host)
 	case strings.ContainsAny(fileURL, "?#"):
 		return "", fmt.Errorf("%s has ? or #, expected %%3F or %%23 in the URL of a file",
-			Redact(fileURL))
+			storeurl.Redact(fileURL))
 	}
 	return u.Path, nil
 }
@@ -97,14 +83,11 @@ func parse(raw string) (*url.URL, error) {
 		if e, ok := err.(*url.Error); ok {
 			err = e.Err
 		}
-		text := RedactText(err.Error())
+		text := storeurl.RedactText(err.Error())
 		if strings.ContainsAny(raw, "?@") { // the error quotes a part that may be secret
 			text = "its escapes, host or port are invalid"
 		}
-		return nil, fmt.Errorf("%s is not a URL: %s", printable(Redact(raw)), text)
+		return nil, fmt.Errorf("%s is not a URL: %s", storeurl.Printable(storeurl.Redact(raw)), text)
 	}
 	return u, nil
 }
-
-// hashed returns a short hash that stands for a secret text.
-func hashed(s string) string { return fmt.Sprintf("~%.8x", sha256.Sum256([]byte(s))) }

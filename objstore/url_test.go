@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"leat/internal/storeurl"
 	"leat/objstore"
 )
 
@@ -39,7 +40,7 @@ func TestSplit(t *testing.T) {
 func TestIsURL(t *testing.T) {
 	for s, want := range map[string]bool{"s3://b/x": true, "HTTP://h": true, "a+b.c-1://x": true, `C:\x`: false,
 		"a:b": false, "/x://y": false, "": false, "://x": false, "1a://x": false, "dir/s3://x": false} {
-		if objstore.IsURL(s) != want {
+		if storeurl.Is(s) != want {
 			t.Errorf("%q: %v", s, !want)
 		}
 	}
@@ -55,7 +56,7 @@ func TestRedact(t *testing.T) {
 		"/plain/path?sig=1":                      "/plain/path?sig=1",
 		"http://h:80":                            "http://h",
 	} {
-		if got := objstore.Redact(raw); got != want {
+		if got := storeurl.Redact(raw); got != want {
 			t.Errorf("%s: %s, want %s", raw, got, want)
 		}
 	}
@@ -68,8 +69,8 @@ func FuzzRedactSecrets(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		red := objstore.Redact(raw)
-		if objstore.IsURL(raw) && !strings.ContainsAny(raw, "\n\r\t ") {
+		red := storeurl.Redact(raw)
+		if storeurl.Is(raw) && !strings.ContainsAny(raw, "\n\r\t ") {
 			// Other parsers must find no user and no signature in the result.
 			if u, err := url.Parse(red); err == nil {
 				if u.User != nil {
@@ -82,15 +83,15 @@ func FuzzRedactSecrets(f *testing.F) {
 					}
 				}
 			}
-			if objstore.Redact(red) != red {
-				t.Fatalf("%q: %q, and again %q", raw, red, objstore.Redact(red))
+			if storeurl.Redact(red) != red {
+				t.Fatalf("%q: %q, and again %q", raw, red, storeurl.Redact(red))
 			}
 		}
 		bucket, name, err := objstore.Split(raw)
 		if err != nil {
 			return
 		}
-		if name == "" || !objstore.IsURL(bucket) {
+		if name == "" || !storeurl.Is(bucket) {
 			t.Fatalf("%q is %q and %q", raw, bucket, name)
 		}
 		if strings.HasPrefix(bucket, "file:") {
@@ -106,3 +107,51 @@ func FuzzRedactSecrets(f *testing.F) {
 		}
 	})
 }
+
+func TestIDsAreDistinct(t *testing.T) {
+	b := open(t, "https://u:p@H.org:443", nil)
+	seen := map[string]string{}
+	for _, name := range []string{"get?key=a/b.tif", "get?key=a/c.tif", "get", "get?se=1", "get?se=2", "get?a=1;2",
+		"get?a=1&2", "get?a=1&a=2", "get?a=2&a=1", "get/", "get%2F", "get?page_token=1", "get?page_token=2",
+		"get?sign=1", "get?sign=2", "get?x-oss-process=1", "get?q-signature=s&v=1", "get?q-ak=1",
+		"get?sig=AAA", "get?sig=BBB", "get?signature=AAA", "get?signature=BBB", "get?sv=1&sig=AAA", "get?sv=1&sig=BBB",
+		"get?sig=AAA&se=3", "get?Expires=1&Signature=A", "get?Expires=1&Signature=B",
+		"get?Key-Pair-Id=A", "get?Key-Pair-Id=B", "get?Key-Pair-Id=A&Signature=B", "get?AWSAccessKeyId=A&Signature=B",
+		"get?X-Amz-Signature=A", "get?X-Amz-Signature=B", "get?X-Amz-Date=1&X-Amz-Signature=A",
+		"get?x-goog-signature=A", "get?x-goog-signature=B", "get?x-oss-signature=A", "get?x-oss-signature=B",
+		"get?OSSAccessKeyId=A&Signature=B", "get?hdnts=A", "get?hdnts=B", "get?x-ms-version=A", "get?x-ms-version=B",
+		"get?security-token=A", "get?security-token=B", "get?" + s3v4 + "&v=1", "get?" + s3v4 + "&v=2",
+		"get?" + s3v4 + "&token=1", "get?" + s3v4 + "&token=2"} {
+		id := b.ID(name)
+		if other, ok := seen[id]; ok {
+			t.Errorf("%s and %s are both %s", name, other, id)
+		}
+		seen[id] = name
+		if !strings.HasPrefix(id, "https://h.org/get") || strings.Contains(id, "a/b.tif") {
+			t.Error(id)
+		}
+	}
+	for _, signed := range []string{
+		s3v4, s3v4 + "&X-Amz-Security-Token=t&X-Amz-Content-Sha256=UNSIGNED-PAYLOAD",
+		"AWSAccessKeyId=a&Expires=1&Signature=s", "AWSAccessKeyId=a&Expires=1&Signature=s&x-amz-security-token=t",
+		"X-Goog-Algorithm=a&X-Goog-Credential=c&X-Goog-Date=1&X-Goog-Expires=2&X-Goog-SignedHeaders=host&X-Goog-Signature=s",
+		"GoogleAccessId=a&Expires=1&Signature=s",
+		"sv=1&se=3&sr=b&sp=r&sig=2", "sv=1&sr=c&si=policy&sig=2", "sv=1&ss=b&srt=sco&sp=rl&st=1&se=3&spr=https&sig=2",
+		"sv=1&st=1&se=3&skoid=1&sktid=2&skt=3&ske=4&sks=b&skv=5&sr=c&sp=rl&sig=2",
+		"Expires=1&Signature=s&Key-Pair-Id=k", "Policy=p&Signature=s&Key-Pair-Id=k",
+		"OSSAccessKeyId=a&Expires=1&Signature=s&security-token=t",
+		"x-oss-signature-version=OSS4-HMAC-SHA256&x-oss-credential=a&x-oss-date=1&x-oss-expires=2&x-oss-signature=s&x-oss-security-token=t",
+		"q-sign-algorithm=sha1&q-ak=a&q-sign-time=1%3B2&q-key-time=1%3B2&q-header-list=host&q-url-param-list=&q-signature=s",
+		"hdnts=exp=1~acl=/*~hmac=s",
+	} {
+		if a, b := b.ID("x?"+signed), b.ID("x"); a != b {
+			t.Errorf("%s is %s, without the signature it is %s", signed, a, b)
+		}
+	}
+	if a, b := b.ID("x?b=1&a=2"), b.ID("x?a=2&b=1"); a != b {
+		t.Errorf("in another order %s is %s", a, b)
+	}
+}
+
+// s3v4 is an S3 signature.
+const s3v4 = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=c&X-Amz-Date=1&X-Amz-Expires=2&X-Amz-SignedHeaders=host&X-Amz-Signature=s"

@@ -96,7 +96,7 @@ func (g Grid) Bounds() (minX, minY, maxX, maxY float64) {
 // Sub returns the grid of a window of g.
 func (g Grid) Sub(w Window) Grid {
 	g.Transform = g.Transform.Shift(w.Col, w.Row)
-	g.GCPs, g.RPC = g.GCPs.Shift(w.Col, w.Row), g.RPC.Shift(w.Col, w.Row)
+	g.GCPs, g.RPC = g.GCPs.shift(w.Col, w.Row), g.RPC.shift(w.Col, w.Row)
 	g.Width, g.Height = w.Width, w.Height
 	return g
 }

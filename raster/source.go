@@ -171,13 +171,6 @@ func (i *Info) AlphaBand() int {
 	return 0
 }
 
-// AlphaMasks reports whether an alpha band marks invalid pixels of the other bands. As in GDAL, an
-// alpha band of a type other than uint8 and uint16 does not.
-func (i *Info) AlphaMasks() bool {
-	n := i.AlphaBand()
-	return n > 0 && (i.Bands[n-1].Type == ndarray.Uint8 || i.Bands[n-1].Type == ndarray.Uint16)
-}
-
 // Decodable is a Source that knows before a read whether it can decode its pixels.
 type Decodable interface {
 	// CheckReadable returns nil if the pixels can be read. Its error wraps ErrUnsupported or

@@ -10,6 +10,7 @@ import (
 
 	"leat/internal/filelist"
 	"leat/internal/regular"
+	"leat/internal/storeurl"
 	"leat/internal/units"
 	"leat/objstore"
 )
@@ -23,7 +24,7 @@ const maxListed = 1_000_000
 // with the pattern's part before the first special character.
 func (s *Stores) Glob(ctx context.Context, pattern string) ([]string, error) {
 	if _, err := path.Match(pattern, ""); err != nil {
-		return nil, fmt.Errorf("%s: the pattern has a [ without its ]", objstore.Redact(pattern))
+		return nil, fmt.Errorf("%s: the pattern has a [ without its ]", storeurl.Redact(pattern))
 	}
 	b, name, err := s.bucket(ctx, pattern)
 	if err != nil {
@@ -31,7 +32,7 @@ func (s *Stores) Glob(ctx context.Context, pattern string) ([]string, error) {
 	}
 	bucket := strings.TrimSuffix(pattern, name)
 	if filelist.IsPattern(bucket) {
-		return nil, fmt.Errorf("%s: the bucket's name has a pattern, expected it after the bucket", objstore.Redact(pattern))
+		return nil, fmt.Errorf("%s: the bucket's name has a pattern, expected it after the bucket", storeurl.Redact(pattern))
 	}
 	var found []string
 	listed := 0
@@ -41,13 +42,13 @@ func (s *Stores) Glob(ctx context.Context, pattern string) ([]string, error) {
 		}
 		if listed++; listed > maxListed {
 			return nil, fmt.Errorf("%s: more than %d objects begin with %q, expected a pattern with a longer beginning",
-				objstore.Redact(pattern), maxListed, filelist.Prefix(name))
+				storeurl.Redact(pattern), maxListed, filelist.Prefix(name))
 		}
 		if ok, _ := path.Match(name, o.Name); !ok || strings.HasSuffix(o.Name, "/") { // a directory's marker
 			continue
 		}
 		if len(found) == filelist.MaxFiles {
-			return nil, fmt.Errorf("%s: more than %d objects match the pattern", objstore.Redact(pattern), filelist.MaxFiles)
+			return nil, fmt.Errorf("%s: more than %d objects match the pattern", storeurl.Redact(pattern), filelist.MaxFiles)
 		}
 		found = append(found, bucket+o.Name)
 	}
@@ -76,7 +77,7 @@ func (s *Stores) ReadFile(ctx context.Context, url string, maxBytes int64) ([]by
 	if err != nil {
 		return nil, err
 	}
-	label := objstore.Redact(url)
+	label := storeurl.Redact(url)
 	var body io.ReadCloser
 	if local != "" {
 		f, _, err := regular.Open(local)

@@ -13,6 +13,7 @@ import (
 
 	"leat/apply"
 	"leat/internal/ranged"
+	"leat/internal/storeurl"
 	"leat/npy"
 	"leat/objstore"
 	"leat/raster"
@@ -47,7 +48,7 @@ var (
 // LocalPath returns the path of a local file, given as a file: URL or as a path. It returns "" for
 // an object in a store.
 func LocalPath(url string) (string, error) {
-	if !objstore.IsURL(url) {
+	if !storeurl.Is(url) {
 		return url, nil
 	}
 	if scheme, _, _ := strings.Cut(url, "://"); !strings.EqualFold(scheme, "file") {
@@ -79,7 +80,7 @@ func (s *Stores) Open(ctx context.Context, url string) (raster.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &object{s: s, bucket: b, name: name, label: objstore.Redact(url), versions: map[string]objstore.Info{}}
+	o := &object{s: s, bucket: b, name: name, label: storeurl.Redact(url), versions: map[string]objstore.Info{}}
 	if strings.Contains(name, "?") || strings.HasSuffix(strings.ToLower(name), ".npy") {
 		return s.open(ctx, o, nil)
 	}

@@ -20,6 +20,7 @@ import (
 	"sync"
 
 	"leat/internal/ranged"
+	"leat/internal/storeurl"
 	"leat/objstore"
 	"leat/stage"
 )
@@ -188,9 +189,9 @@ func (s *Stores) Check(ctx context.Context, url string) error {
 	case err != nil:
 		return err
 	case strings.ContainsAny(url[strings.Index(url, "://")+3:], "?#"):
-		return fmt.Errorf("%s: the name of an output can't have a query, expected a bucket and a name", objstore.Redact(url))
+		return fmt.Errorf("%s: the name of an output can't have a query, expected a bucket and a name", storeurl.Redact(url))
 	case !b.CanUpload():
-		return fmt.Errorf("%s: the server can't be written to, expected a bucket (s3://, gs://, azblob://) or a local file", objstore.Redact(url))
+		return fmt.Errorf("%s: the server can't be written to, expected a bucket (s3://, gs://, azblob://) or a local file", storeurl.Redact(url))
 	}
 	// A missing bucket would otherwise be detected only after the computation. The answer about a
 	// single object does not distinguish a missing bucket from a missing object.

@@ -7,7 +7,7 @@ import (
 
 	"leat/apply"
 	"leat/apply/outcome"
-	"leat/objstore"
+	"leat/internal/storeurl"
 )
 
 // startedEvent is the first line of leat apply --json, when the run is planned.
@@ -128,7 +128,7 @@ func newDoneEvent(res *apply.Result, items []*itemFile) *doneEvent {
 		e.Outputs = append(e.Outputs, newResultDoc(&res.Outputs[i]))
 	}
 	for _, it := range items {
-		e.Items = append(e.Items, itemDoc{objstore.Redact(it.path), it.outputs})
+		e.Items = append(e.Items, itemDoc{storeurl.Redact(it.path), it.outputs})
 	}
 	if w := res.Workers; w != nil {
 		e.workersDoc = &workersDoc{len(w.Workers), w.LostWorkers, w.ReplacedWorkers, w.Reissued, w.Copies}

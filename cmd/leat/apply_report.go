@@ -12,8 +12,8 @@ import (
 	"leat/apply/outcome"
 	"leat/internal/preview"
 	"leat/internal/report"
+	"leat/internal/storeurl"
 	"leat/internal/units"
-	"leat/objstore"
 	"leat/stores"
 	"leat/timing"
 )
@@ -64,7 +64,7 @@ func writeReport(ctx context.Context, in *stores.Stores, path string, job *apply
 // addReportOutput adds a finished output with its quicklook, statistics and histograms. What can't
 // be read of it becomes a note: a report never makes a good run fail.
 func addReportOutput(ctx context.Context, r *report.Report, in *stores.Stores, name, expression, path string) {
-	out := report.Raster{Name: name, Path: objstore.Redact(path), Expression: expression}
+	out := report.Raster{Name: name, Path: storeurl.Redact(path), Expression: expression}
 	defer func() { r.Outputs = append(r.Outputs, out) }()
 	src, err := openOutput(ctx, in, path)
 	if err != nil {

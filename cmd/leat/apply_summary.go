@@ -10,9 +10,9 @@ import (
 
 	"leat/apply"
 	"leat/apply/outcome"
+	"leat/internal/storeurl"
 	"leat/internal/terminal"
 	"leat/internal/units"
-	"leat/objstore"
 	"leat/timing"
 )
 
@@ -28,7 +28,7 @@ func (f *applyFlags) summarise(w io.Writer, res *apply.Result, items []*itemFile
 		}
 	}
 	for _, it := range items {
-		fmt.Fprintf(w, "%s: STAC item of %s\n", terminal.Name(objstore.Redact(it.path)), andList(it.outputs))
+		fmt.Fprintf(w, "%s: STAC item of %s\n", terminal.Name(storeurl.Redact(it.path)), andList(it.outputs))
 	}
 	fmt.Fprintln(w, doneText(res))
 	if f.verbose {

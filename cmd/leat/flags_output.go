@@ -17,8 +17,8 @@ import (
 	"leat/apply"
 	"leat/internal/lazyregexp"
 	"leat/internal/overview"
+	"leat/internal/storeurl"
 	"leat/ndarray"
-	"leat/objstore"
 	"leat/raster"
 )
 
@@ -235,7 +235,7 @@ func (f *outputFlags) finalizeOthers() error {
 // parseOutput reads [NAME=]FILE; a file alone is the output "out".
 func parseOutput(s string) (namedFile, error) {
 	name, path, ok := strings.Cut(s, "=")
-	if !ok || objstore.IsURL(name) {
+	if !ok || storeurl.Is(name) {
 		name, path = "out", s
 	}
 	return newNamedFile("-o", s, name, path, "NAME=FILE.tif, such as ndvi=ndvi.tif")

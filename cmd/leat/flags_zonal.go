@@ -11,9 +11,9 @@ import (
 
 	"leat/apply"
 	"leat/internal/gdal"
+	"leat/internal/storeurl"
 	"leat/internal/zonal"
 	"leat/internal/zonaljob"
-	"leat/objstore"
 )
 
 // Words that options of leat zonal take.
@@ -184,7 +184,7 @@ func (f *zoneFlags) addTo(ctx context.Context, job *apply.Job, warn func(string)
 		if f.copied, vectors.Path, err = localVectors(ctx, job, "-z", f.zones); err != nil {
 			errs = append(errs, err)
 		} else if f.copied != nil {
-			vectors.Name = objstore.Redact(f.zones)
+			vectors.Name = storeurl.Redact(f.zones)
 		}
 		o.Zones = vectors
 	}
@@ -206,7 +206,7 @@ func (f *zoneFlags) Close() error {
 // isRaster reports whether the zones are a raster: what opens as one and holds no polygons, or has
 // the name of one in a store.
 func (f *zoneFlags) isRaster(ctx context.Context) bool {
-	if objstore.IsURL(f.zones) {
+	if storeurl.Is(f.zones) {
 		return slices.ContainsFunc([]string{".tif", ".tiff", ".npy"},
 			func(ending string) bool { return strings.HasSuffix(strings.ToLower(f.zones), ending) })
 	}

@@ -16,7 +16,7 @@ import (
 	"leat/internal/gdal"
 	"leat/internal/lazyregexp"
 	"leat/internal/regular"
-	"leat/objstore"
+	"leat/internal/storeurl"
 	"leat/raster"
 )
 
@@ -39,7 +39,7 @@ func gridOf(ctx context.Context, job *apply.Job, text string) (g raster.Grid, er
 		return g, hintedError{fmt.Errorf("--grid %s: a CRS alone is no grid: expected CRS,MINX,MINY,MAXX,MAXY,SIZE, or a raster that has the grid", text),
 			"a grid by numbers is written as EPSG:32631,500000,5190000,509990,5200000,10"}
 	}
-	if statErr == nil || len(fields) == 1 || objstore.IsURL(text) {
+	if statErr == nil || len(fields) == 1 || storeurl.Is(text) {
 		return gridOfFile(ctx, job, "--grid", text)
 	}
 	bad := func(format string, args ...any) (raster.Grid, error) {
@@ -140,7 +140,7 @@ func gridOfBox(box [4]float64, crs raster.CRS) raster.Grid {
 // the caller closes the copy.
 func localVectors(ctx context.Context, job *apply.Job, option, name string) (*apply.VectorCopy, string, error) {
 	local, err := localName(name)
-	if err == nil && objstore.IsURL(local) {
+	if err == nil && storeurl.Is(local) {
 		var copied *apply.VectorCopy
 		if copied, err = apply.CopyVector(ctx, job.Store, local); err == nil {
 			return copied, copied.Path, nil
@@ -158,7 +158,7 @@ func extentsOf(ctx context.Context, job *apply.Job, path string) ([]raster.Grid,
 	const option = "--extent"
 	g, err := gridOfFile(ctx, job, option, path)
 	// A file in a store that is not a raster is taken for vectors.
-	vectors := errors.Is(err, outcome.ErrVectors) || objstore.IsURL(path) && errors.Is(err, raster.ErrFormat)
+	vectors := errors.Is(err, outcome.ErrVectors) || storeurl.Is(path) && errors.Is(err, raster.ErrFormat)
 	if !vectors {
 		return []raster.Grid{g}, err
 	}
@@ -169,7 +169,7 @@ func extentsOf(ctx context.Context, job *apply.Job, path string) ([]raster.Grid,
 	if err != nil {
 		return nil, err
 	}
-	layers, err := gdal.VectorLayers(local, &gdal.Options{Name: objstore.Redact(path)})
+	layers, err := gdal.VectorLayers(local, &gdal.Options{Name: storeurl.Redact(path)})
 	if copied != nil {
 		err = errors.Join(err, copied.Close())
 	}

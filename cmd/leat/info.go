@@ -10,7 +10,7 @@ import (
 
 	"leat/internal/gdal"
 	"leat/internal/preview"
-	"leat/objstore"
+	"leat/internal/storeurl"
 	"leat/stores"
 )
 
@@ -136,7 +136,7 @@ func runInfo(ctx context.Context, w io.Writer, in *stores.Stores, paths []string
 		if err != nil {
 			errs = append(errs, err)
 			if asJSON {
-				if err := writeJSON(w, infoFailure{objstore.Redact(path), errorText(err)}); err != nil {
+				if err := writeJSON(w, infoFailure{storeurl.Redact(path), errorText(err)}); err != nil {
 					return stdoutError(err)
 				}
 			}

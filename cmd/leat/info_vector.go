@@ -8,9 +8,9 @@ import (
 	"text/tabwriter"
 
 	"leat/internal/gdal"
+	"leat/internal/storeurl"
 	"leat/internal/terminal"
 	"leat/ndarray"
-	"leat/objstore"
 )
 
 // vectorDoc is what leat info --json says of a file of vectors.
@@ -39,7 +39,7 @@ type vectorAttributeDoc struct {
 
 // vectorsOf describes a file that is no raster; nil where it is none of vectors either.
 func vectorsOf(path string) *vectorDoc {
-	if objstore.IsURL(path) {
+	if storeurl.Is(path) {
 		return nil
 	}
 	layers, err := gdal.VectorLayers(path, nil)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"leat/internal/filelist"
+	"leat/internal/storeurl"
 	"leat/objstore"
 	"leat/stores"
 )
@@ -45,7 +46,7 @@ func (f *inputFlags) expand(ctx context.Context, in *stores.Stores, option strin
 	switch {
 	case !filelist.IsPattern(name):
 		return inputFiles{files: []string{name}}, nil
-	case objstore.IsURL(name):
+	case storeurl.Is(name):
 		if web := strings.ToLower(name); strings.HasPrefix(web, "http://") || strings.HasPrefix(web, "https://") {
 			if !strings.ContainsAny(name, "*[") { // a query is no pattern
 				return inputFiles{files: []string{name}}, nil
@@ -75,7 +76,7 @@ func (f *inputFlags) expand(ctx context.Context, in *stores.Stores, option strin
 		return inputFiles{}, fileError{fmt.Errorf("%s %s: %w", option, text, err)}
 	case err != nil:
 		return inputFiles{}, fmt.Errorf("%s %s: %w", option, text, err)
-	case len(found) == 0 && objstore.IsURL(name):
+	case len(found) == 0 && storeurl.Is(name):
 		return inputFiles{}, fileError{fmt.Errorf("%s %s: no object matches the pattern", option, text)}
 	case len(found) == 0:
 		return inputFiles{}, fileError{fmt.Errorf("%s %s: no file matches the pattern", option, text)}
@@ -98,11 +99,11 @@ func readFileList(ctx context.Context, in *stores.Stores, list string) ([]string
 		return nil, err
 	}
 	for i, f := range files {
-		if files[i], err = localName(f); err == nil && objstore.IsURL(files[i]) {
+		if files[i], err = localName(f); err == nil && storeurl.Is(files[i]) {
 			err = checkScheme(files[i])
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", objstore.Redact(list), err)
+			return nil, fmt.Errorf("%s: %w", storeurl.Redact(list), err)
 		}
 	}
 	return files, nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"leat/apply"
-	"leat/objstore"
+	"leat/internal/storeurl"
 )
 
 // namedValue is a [NAME=]VALUE of an option.
@@ -118,7 +118,7 @@ type namedFile struct{ text, name, path string }
 // cutFile reads NAME=FILE.
 func cutFile(option, text, example string) (namedFile, error) {
 	name, path, ok := strings.Cut(text, "=")
-	if !ok || objstore.IsURL(name) {
+	if !ok || storeurl.Is(name) {
 		name = ""
 	}
 	return newNamedFile(option, text, name, path, example)
@@ -131,7 +131,7 @@ func newNamedFile(option, text, name, path, example string) (namedFile, error) {
 		return namedFile{}, fmt.Errorf("%s %s: write it as %s", option, shown(text), example)
 	}
 	path, err := localName(path)
-	if err == nil && objstore.IsURL(path) {
+	if err == nil && storeurl.Is(path) {
 		err = checkScheme(path)
 	}
 	if err != nil {

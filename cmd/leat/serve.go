@@ -15,8 +15,8 @@ import (
 	"leat/apply"
 	"leat/internal/listen"
 	"leat/internal/live"
+	"leat/internal/storeurl"
 	"leat/internal/sysmem"
-	"leat/objstore"
 	"leat/timing"
 )
 
@@ -73,7 +73,7 @@ const serveToken = "LEAT_SERVE_TOKEN"
 func outputFiles(job *apply.Job) string {
 	var files []string
 	for _, name := range sortedNames(job.Outputs) {
-		if file := path.Base(objstore.Redact(filepath.ToSlash(job.Outputs[name].Path))); file != "." && file != "/" {
+		if file := path.Base(storeurl.Redact(filepath.ToSlash(job.Outputs[name].Path))); file != "." && file != "/" {
 			name = file
 		}
 		files = append(files, name)

@@ -13,8 +13,8 @@ import (
 	"leat/apply"
 	"leat/internal/preview"
 	"leat/internal/regular"
+	"leat/internal/storeurl"
 	"leat/internal/tempfile"
-	"leat/objstore"
 	"leat/stores"
 	"leat/timing"
 )
@@ -93,7 +93,7 @@ func (f *applyFlags) checkSideFiles(job *apply.Job) error {
 		}
 	}
 	for _, v := range f.items {
-		if objstore.IsURL(v.value) {
+		if storeurl.Is(v.value) {
 			continue
 		}
 		if what, ok := taken[absolute(v.value)]; ok && what != "that of --stac" {

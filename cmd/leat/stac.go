@@ -15,6 +15,7 @@ import (
 	"leat/apply/outcome"
 	"leat/internal/gdal"
 	"leat/internal/stac"
+	"leat/internal/storeurl"
 	"leat/objstore"
 	"leat/raster"
 	"leat/stores"
@@ -89,9 +90,9 @@ func (f *applyFlags) prepareItems(ctx context.Context, in *stores.Stores, job *a
 		return nil, asUsage(err)
 	}
 	for _, it := range list {
-		if objstore.IsURL(it.path) {
+		if storeurl.Is(it.path) {
 			if err := in.Check(ctx, it.path); err != nil {
-				return nil, fmt.Errorf("--stac %s: %w", objstore.Redact(it.path), err)
+				return nil, fmt.Errorf("--stac %s: %w", storeurl.Redact(it.path), err)
 			}
 		}
 	}
@@ -99,7 +100,7 @@ func (f *applyFlags) prepareItems(ctx context.Context, in *stores.Stores, job *a
 	job.CheckPlan = func(p *outcome.Plan) error {
 		item, err := f.newItem(ctx, in, &opened, p.Grid)
 		for _, it := range list {
-			name := path.Base(strings.ReplaceAll(objstore.Redact(it.path), "?", "/"))
+			name := path.Base(strings.ReplaceAll(storeurl.Redact(it.path), "?", "/"))
 			it.item = item
 			it.item.ID = strings.TrimSuffix(name, path.Ext(name))
 		}
@@ -211,13 +212,13 @@ func writeItems(ctx context.Context, in *stores.Stores, list []*itemFile, job *a
 		if err != nil {
 			return err
 		}
-		if objstore.IsURL(it.path) {
+		if storeurl.Is(it.path) {
 			err = in.Upload(ctx, it.path, bytes.NewReader(text), int64(len(text)), objstore.UploadOptions{})
 		} else {
 			err = writeFile(it.path, func(w io.Writer) error { _, err := w.Write(text); return err })
 		}
 		if err != nil {
-			return fmt.Errorf("the STAC item %s could not be written: %w", objstore.Redact(it.path), cause(err))
+			return fmt.Errorf("the STAC item %s could not be written: %w", storeurl.Redact(it.path), cause(err))
 		}
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"leat/internal/stac"
-	"leat/objstore"
+	"leat/internal/storeurl"
 	"leat/stores"
 )
 
@@ -28,7 +28,7 @@ func cutAsset(name string) (document, asset string, ok bool) {
 		return document, asset, true
 	case !json:
 		return "", "", false
-	case objstore.IsURL(name):
+	case storeurl.Is(name):
 		return document, asset, true
 	}
 	_, err := os.Stat(name)
@@ -38,7 +38,7 @@ func cutAsset(name string) (document, asset string, ok bool) {
 // assets returns the files of an asset of all items of a document.
 func (f *inputFlags) assets(ctx context.Context, in *stores.Stores, document, asset string) (found inputFiles,
 	err error) {
-	label := objstore.Redact(document)
+	label := storeurl.Redact(document)
 	bad := func(format string, args ...any) (inputFiles, error) {
 		return inputFiles{}, fileError{fmt.Errorf("%s: %w", label, fmt.Errorf(format, args...))}
 	}
@@ -96,7 +96,7 @@ func (f *inputFlags) assets(ctx context.Context, in *stores.Stores, document, as
 		if err == nil {
 			file, err = localName(file)
 		}
-		if err == nil && objstore.IsURL(file) {
+		if err == nil && storeurl.Is(file) {
 			err = checkScheme(file)
 		}
 		if err != nil {

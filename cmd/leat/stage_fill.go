@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"leat/internal/storeurl"
 	"leat/internal/units"
-	"leat/objstore"
 	"leat/stage"
 )
 
@@ -41,7 +41,7 @@ type stageFailure struct {
 // fail reports an object, or of a prefix, that was not staged.
 func (f *filling) fail(url string, err error) {
 	f.progress.failed.Add(1)
-	url = objstore.Redact(url)
+	url = storeurl.Redact(url)
 	err = withSpaceHint(err)
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"leat/internal/storeurl"
 	"leat/internal/terminal"
 	"leat/internal/units"
 	"leat/objstore"
@@ -135,7 +136,7 @@ func (g *getting) all(ctx context.Context, urls []string) error {
 				}
 				q.l = prefetch(counted{w.src, &g.progress.bytes}, w.name)
 			} else {
-				q.url = objstore.Redact(q.url)
+				q.url = storeurl.Redact(q.url)
 			}
 			queue = append(queue, q)
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"leat/internal/storeurl"
 	"leat/objstore"
 )
 
@@ -19,7 +20,7 @@ var stageSchemes = []string{"s3", "gs", "azblob", "http", "https", "file", "mem"
 
 // checkURL says what is wrong with the URL of an object, or of a prefix.
 func checkURL(text string, prefix bool) error {
-	if !objstore.IsURL(text) {
+	if !storeurl.Is(text) {
 		return fmt.Errorf("%s is no URL: write one such as s3://bucket/name, https://host/name or file:///directory/name",
 			shown(text))
 	}

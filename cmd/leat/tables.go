@@ -9,7 +9,7 @@ import (
 
 	"leat/apply"
 	"leat/expr"
-	"leat/objstore"
+	"leat/internal/storeurl"
 )
 
 // maxTable bounds the size of a table's text.
@@ -29,8 +29,8 @@ func addTables(ctx context.Context, job *apply.Job) error {
 			if _, again := job.Tables[path]; again {
 				continue
 			}
-			if objstore.IsURL(path) {
-				errs = append(errs, fmt.Errorf("-e: the table @%s: expected a local file", objstore.Redact(path)))
+			if storeurl.Is(path) {
+				errs = append(errs, fmt.Errorf("-e: the table @%s: expected a local file", storeurl.Redact(path)))
 				continue
 			}
 			text, err := interruptible(ctx, func() ([]byte, error) { return readText(path, maxTable) })

@@ -7,15 +7,15 @@ import (
 	"strings"
 
 	"leat/internal/lazyregexp"
+	"leat/internal/storeurl"
 	"leat/internal/terminal"
-	"leat/objstore"
 	"leat/stores"
 )
 
 // shown is what a person gave, without what may be secret, for an error.
 func shown(text string) string {
-	text = objstore.Redact(text)
-	if !objstore.IsURL(text) {
+	text = storeurl.Redact(text)
+	if !storeurl.Is(text) {
 		text, _, _ = strings.Cut(text, "?")
 		text = text[strings.LastIndex(text, "@")+1:]
 	}
@@ -68,4 +68,4 @@ func localName(path string) (string, error) {
 }
 
 // redact hides secrets of URLs in a text for people.
-func redact(text string) string { return objstore.RedactURLs(text) }
+func redact(text string) string { return storeurl.RedactURLs(text) }

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"leat/internal/storeurl"
 	"leat/internal/units"
-	"leat/objstore"
 )
 
 const (
@@ -37,7 +37,7 @@ func Parse(list string, text []byte) ([]string, error) {
 	for raw := range bytes.Lines(text) {
 		line++
 		bad := func(format string, args ...any) ([]string, error) {
-			return nil, fmt.Errorf("%s:%d: "+format, append([]any{objstore.Redact(list), line}, args...)...)
+			return nil, fmt.Errorf("%s:%d: "+format, append([]any{storeurl.Redact(list), line}, args...)...)
 		}
 		name := string(bytes.TrimSpace(raw))
 		switch {
@@ -45,7 +45,7 @@ func Parse(list string, text []byte) ([]string, error) {
 			continue
 		case len(name) > maxName:
 			return bad("a line of %s, expected the name of a file", units.FormatSize(int64(len(name))))
-		case !utf8.ValidString(name) && objstore.IsURL(name), strings.ContainsRune(name, 0):
+		case !utf8.ValidString(name) && storeurl.Is(name), strings.ContainsRune(name, 0):
 			return bad("no text, expected the name of a file")
 		case len(files) == MaxFiles:
 			return bad("more than %d files", MaxFiles)
@@ -57,7 +57,7 @@ func Parse(list string, text []byte) ([]string, error) {
 		files = append(files, file)
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s: the list names no file, expected one on each line", objstore.Redact(list))
+		return nil, fmt.Errorf("%s: the list names no file, expected one on each line", storeurl.Redact(list))
 	}
 	return files, nil
 }
@@ -66,9 +66,9 @@ func Parse(list string, text []byte) ([]string, error) {
 // to that of the text.
 func Resolve(text, name string) (string, error) {
 	switch {
-	case objstore.IsURL(name):
+	case storeurl.Is(name):
 		return name, nil
-	case !objstore.IsURL(text):
+	case !storeurl.Is(text):
 		if filepath.IsAbs(name) {
 			return name, nil
 		}

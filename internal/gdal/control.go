@@ -5,6 +5,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"leat/internal/georef"
 	"leat/raster"
 )
 
@@ -23,7 +24,7 @@ const domainRPC = "RPC"
 func (f *File) control(h hDataset) {
 	g := &f.info.Grid
 	if items := f.info.Domains[domainRPC]; items != nil {
-		rpc, err := raster.ParseRPC(items)
+		rpc, err := georef.ParseRPC(items)
 		if err != nil {
 			f.info.Warnings = append(f.info.Warnings, "its RPCs are not read: "+err.Error())
 		}
@@ -43,7 +44,7 @@ func (f *File) control(h hDataset) {
 	if !g.HasTransform || g.Transform == raster.Identity {
 		g.HasTransform, g.CRS = false, raster.CRS{}
 	}
-	if !points.Finite() {
+	if !georef.FiniteGCPs(points) {
 		f.info.Warnings = append(f.info.Warnings, "its ground control points are not read: they are not finite")
 		return
 	}
@@ -71,7 +72,7 @@ func (w *Writer) setControl() error {
 		}
 	}
 	if g.RPC != nil {
-		m := g.RPC.Items()
+		m := georef.RPCItems(g.RPC)
 		for _, k := range slices.Sorted(maps.Keys(m)) {
 			c.GDALSetMetadataItem(hObject(w.h), k, m[k], domainRPC)
 		}

@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"leat/internal/storeurl"
 	"leat/ndarray"
-	"leat/objstore"
 	"leat/raster"
 )
 
@@ -215,15 +215,15 @@ func nodata(v *ndarray.Scalar) any {
 // Href returns how an item refers to a raster; each is the path of a file or a URL. A raster in the
 // item's directory of a store, or any file, has a relative reference.
 func Href(item, asset string) (string, error) {
-	if objstore.IsURL(asset) {
-		label := objstore.Redact(asset)
-		item := objstore.Redact(item)
-		if at := strings.LastIndex(item, "/"); objstore.IsURL(item) && strings.HasPrefix(label, item[:at+1]) {
+	if storeurl.Is(asset) {
+		label := storeurl.Redact(asset)
+		item := storeurl.Redact(item)
+		if at := strings.LastIndex(item, "/"); storeurl.Is(item) && strings.HasPrefix(label, item[:at+1]) {
 			return "./" + label[at+1:], nil
 		}
 		return label, nil
 	}
-	if objstore.IsURL(item) {
+	if storeurl.Is(item) {
 		return "", fmt.Errorf("%s is a file on this machine, which an item in a store can't refer to", asset)
 	}
 	from, err := filepath.Abs(filepath.Dir(item))

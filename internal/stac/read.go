@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"leat/objstore"
+	"leat/internal/storeurl"
 )
 
 const (
@@ -353,15 +353,15 @@ func (it *ItemRef) solarDay() string {
 // document in a store refers to nothing on this machine.
 func ResolveHref(document, href string) (string, error) {
 	bad := func(format string, args ...any) (string, error) {
-		return "", fmt.Errorf("the href %q %w", objstore.Redact(short(href)), fmt.Errorf(format, args...))
+		return "", fmt.Errorf("the href %q %w", storeurl.Redact(short(href)), fmt.Errorf(format, args...))
 	}
-	remote := objstore.IsURL(document)
+	remote := storeurl.Is(document)
 	switch {
 	case href == "":
 		return bad("is empty, expected a file or a URL")
 	case strings.IndexFunc(href, func(r rune) bool { return r < ' ' }) >= 0:
 		return bad("has control characters, expected a file or a URL")
-	case objstore.IsURL(href):
+	case storeurl.Is(href):
 		if remote && strings.HasPrefix(strings.ToLower(href), "file:") {
 			return bad("is a file of this machine, which a document in a store can't refer to")
 		}

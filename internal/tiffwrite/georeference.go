@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"leat/internal/georef"
 	"leat/internal/tiff"
 	"leat/raster"
 )
@@ -26,7 +27,7 @@ func (d *outDirectory) georeference(g raster.Grid) error {
 		}
 	}
 	if g.RPC != nil {
-		d.doubles(tiff.TagRPC, g.RPC.Values()...)
+		d.doubles(tiff.TagRPC, georef.RPCValues(g.RPC)...)
 	}
 	if !g.HasTransform {
 		d.controlPoints(g)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"leat/internal/storeurl"
 	"leat/objstore"
 )
 
@@ -33,10 +34,10 @@ func endpoint(raw string) (canonical string, err error) {
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return "", fmt.Errorf("the endpoint %q is not the URL of a server, expected https://HOST:PORT",
-			objstore.RedactText(raw))
+			storeurl.RedactText(raw))
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return "", fmt.Errorf("the endpoint %s has credentials or a query, expected https://HOST:PORT",
-			objstore.Redact(raw))
+			storeurl.Redact(raw))
 	}
-	return objstore.Redact(strings.TrimRight(u.String(), "/")), nil
+	return storeurl.Redact(strings.TrimRight(u.String(), "/")), nil
 }

@@ -24,6 +24,7 @@ import (
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
 
+	"leat/internal/storeurl"
 	"leat/objstore"
 	"leat/objstore/internal/transport"
 )
@@ -77,9 +78,9 @@ type refusal struct {
 func (b *bucket) ID(name string) string {
 	id := b.name + "/" + name
 	mark := "?"
-	if key, version, ok := b.cutVersion(name); objstore.Redact(id) == id && ok {
+	if key, version, ok := b.cutVersion(name); storeurl.Redact(id) == id && ok {
 		id, mark = b.name+"/"+escapes.Replace(key)+versionMark+escapes.Replace(version), "&"
-	} else if r := objstore.Redact(id); r != id {
+	} else if r := storeurl.Redact(id); r != id {
 		id = fmt.Sprintf("%s~%.8x", r, sha256.Sum256([]byte(name)))
 	} else {
 		id = b.name + "/" + escapes.Replace(name)
@@ -163,7 +164,7 @@ func (b *bucket) fail(op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	e := &objstore.Error{Op: op, URL: objstore.Redact(b.name + "/" + name)}
+	e := &objstore.Error{Op: op, URL: storeurl.Redact(b.name + "/" + name)}
 	if r := b.provider.refused(err); r.status != 0 {
 		e.Status, e.Code = r.status, r.code
 		e.RetryAfter = transport.ParseRetryAfter(r.header.Get("Retry-After"))
@@ -200,7 +201,7 @@ func (b *bucket) check(op, name string) error {
 	case name == "":
 		return &objstore.Error{Op: op, URL: b.name, Err: errors.New("the object's name is missing, expected " + b.name + "/NAME")}
 	case !utf8.ValidString(name) || b.provider.hidden(name):
-		return &objstore.Error{Op: op, URL: objstore.Redact(b.name + "/" + name),
+		return &objstore.Error{Op: op, URL: storeurl.Redact(b.name + "/" + name),
 			Err: errors.New("the client library can't request a name with these characters")}
 	}
 	return nil
@@ -256,7 +257,7 @@ func (b *bucket) Read(ctx context.Context, name string, offset, length int64, ma
 		if status == http.StatusRequestedRangeNotSatisfiable {
 			if i, serr := b.Stat(ctx, name); serr == nil && offset >= i.Size {
 				if match != nil && !objstore.SameVersion(*match, i) {
-					return i, nil, &objstore.Error{Op: "reading", URL: objstore.Redact(b.name + "/" + name),
+					return i, nil, &objstore.Error{Op: "reading", URL: storeurl.Redact(b.name + "/" + name),
 						Err: objstore.ErrChanged}
 				}
 				return i, io.NopCloser(strings.NewReader("")), nil
@@ -266,7 +267,7 @@ func (b *bucket) Read(ctx context.Context, name string, offset, length int64, ma
 	}
 	if match != nil && !objstore.SameVersion(*match, i) {
 		r.Close()
-		return i, nil, &objstore.Error{Op: "reading", URL: objstore.Redact(b.name + "/" + name),
+		return i, nil, &objstore.Error{Op: "reading", URL: storeurl.Redact(b.name + "/" + name),
 			Err: objstore.ErrChanged}
 	}
 	left := max(0, i.Size-offset)
@@ -311,7 +312,7 @@ func (b *bucket) List(ctx context.Context, prefix string) iter.Seq2[objstore.Inf
 				}))
 			})
 			if err == nil && bytes.Equal(token, next) {
-				err = &objstore.Error{Op: "listing", URL: objstore.Redact(b.name + "/" + prefix),
+				err = &objstore.Error{Op: "listing", URL: storeurl.Redact(b.name + "/" + prefix),
 					Err: errors.New("the server sent the same page twice")}
 			}
 			if err != nil {
@@ -345,7 +346,7 @@ func (b *bucket) Upload(ctx context.Context, name string, r io.ReaderAt, size in
 	}
 	err := b.do(ctx, func(c clients) error { return upload(ctx, c.write, name, r, size, o) })
 	if o.IfAbsent && gcerrors.Code(err) == gcerrors.FailedPrecondition {
-		return &objstore.Error{Op: "writing", URL: objstore.Redact(b.name + "/" + name), Err: fs.ErrExist}
+		return &objstore.Error{Op: "writing", URL: storeurl.Redact(b.name + "/" + name), Err: fs.ErrExist}
 	}
 	return b.fail("writing", name, err)
 }

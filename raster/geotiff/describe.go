@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"leat/internal/georef"
 	"leat/internal/tiff"
 	"leat/ndarray"
 	"leat/raster"
@@ -61,7 +62,7 @@ func describe(d *directory, im *image) (*raster.Info, error) {
 
 // addControl adds the coefficients, and drops points that are not finite.
 func addControl(info *raster.Info, im *image, d *directory) error {
-	if p := info.Grid.GCPs; p != nil && !p.Finite() {
+	if p := info.Grid.GCPs; p != nil && !georef.FiniteGCPs(p) {
 		info.Grid.GCPs = nil
 		im.warnings = append(im.warnings, "its ground control points (GCPs) are not read: they are not finite")
 	}
@@ -74,7 +75,7 @@ func addControl(info *raster.Info, im *image, d *directory) error {
 			fmt.Sprintf("its rational polynomial coefficients (RPCs) are not read: %v", bad))
 	}
 	if info.Grid.RPC = rpc; rpc != nil {
-		for k, v := range rpc.Items() {
+		for k, v := range georef.RPCItems(rpc) {
 			setItem(info, domainRPC, k, v)
 		}
 	}
@@ -170,4 +171,11 @@ func (im *image) colors(nodata *ndarray.Scalar) []raster.RGBA {
 		return []raster.RGBA{{A: 255}, {R: 255, G: 255, B: 255, A: 255}}
 	}
 	return nil
+}
+
+// alphaMasks reports whether an alpha band marks invalid pixels of the other bands. As in GDAL, an
+// alpha band of a type other than uint8 and uint16 does not.
+func alphaMasks(i *raster.Info) bool {
+	n := i.AlphaBand()
+	return n > 0 && (i.Bands[n-1].Type == ndarray.Uint8 || i.Bands[n-1].Type == ndarray.Uint16)
 }

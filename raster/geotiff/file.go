@@ -75,7 +75,7 @@ func (f *File) finish() {
 	case f.values != nil:
 		f.info.Mask, f.info.MaskFromNodata = raster.MaskDataset, true
 		f.info.MaskTile = raster.Size{Width: f.im.tileW, Height: f.im.tileH}
-	case f.info.AlphaMasks():
+	case alphaMasks(f.info):
 		f.info.Mask = raster.MaskAlpha
 	}
 	f.info.Warnings = append(slices.Clone(f.im.warnings), f.notes...)

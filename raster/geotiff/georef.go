@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"leat/internal/georef"
 	"leat/internal/tiff"
 	"leat/internal/wkt"
 	"leat/raster"
@@ -63,7 +64,7 @@ func coefficients(d *directory) (r *raster.RPC, bad, err error) {
 	if err != nil || len(v) == 0 {
 		return nil, nil, err
 	}
-	r, bad = raster.RPCOf(v)
+	r, bad = georef.NewRPC(v)
 	return r, bad, nil
 }
 

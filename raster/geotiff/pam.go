@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"leat/internal/georef"
 	"leat/raster"
 )
 
@@ -163,7 +164,7 @@ func (f *File) addPAMPoints(doc *pamFile, path string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w: remove the file or write it again (%w)", path, err, raster.ErrFormat)
 	}
-	if points != nil && !points.Finite() {
+	if points != nil && !georef.FiniteGCPs(points) {
 		f.notes = append(f.notes, "the ground control points in "+path+" are not read: they are not finite")
 		points = nil
 	}
@@ -234,7 +235,7 @@ func (f *File) addPAMCoefficients(doc *pamFile, path string) {
 	for k, v := range items {
 		setItem(f.info, domainRPC, k, v)
 	}
-	rpc, err := raster.ParseRPC(items)
+	rpc, err := georef.ParseRPC(items)
 	if err != nil {
 		f.notes = append(f.notes, fmt.Sprintf("the RPCs in %s are not read: %v", path, err))
 	}

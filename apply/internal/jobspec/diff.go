@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"leat/objstore"
+	"leat/internal/storeurl"
 )
 
 // property is one property of a description of type T. text returns its value for messages, which
@@ -173,7 +173,7 @@ func diffFile(subject string, was, now *DescribedFile) []string {
 	case was.Path != now.Path:
 		return diffText(subject+"the file", was.Path, now.Path)
 	case now.known():
-	case objstore.IsURL(now.Path):
+	case storeurl.Is(now.Path):
 		return []string{fmt.Sprintf("%sa change of %s can't be detected: its server identifies no version of it or of one of its sidecars, neither by a tag nor by a time at least two seconds ago",
 			subject, now.Path)}
 	default:

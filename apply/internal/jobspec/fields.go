@@ -7,8 +7,8 @@ import (
 
 	"leat/block"
 	"leat/codec"
+	"leat/internal/storeurl"
 	"leat/ndarray"
-	"leat/objstore"
 	"leat/raster"
 	"leat/worker"
 )
@@ -47,7 +47,7 @@ type Vector struct {
 func (v *Vector) Label() string {
 	words := strings.Fields(v.Path)
 	if len(words) == 1 || !strings.Contains(v.Path, "=") {
-		return objstore.Redact(v.Path)
+		return storeurl.Redact(v.Path)
 	}
 	for i, w := range words { // of a database, such as PG:dbname=a password=b
 		if key, _, ok := strings.Cut(w, "="); ok && strings.Contains(strings.ToLower(key), "pass") {

@@ -17,6 +17,7 @@ import (
 	"leat/apply/outcome"
 	"leat/internal/fault"
 	"leat/internal/gdal"
+	"leat/internal/georef"
 	"leat/internal/stats"
 	"leat/internal/units"
 	"leat/ndarray"
@@ -304,7 +305,7 @@ func (s *gdalFile) compare(notes *gdalFormat, path string, exact bool) error {
 			notes.unsupported("names of ground control points")
 		}
 	}
-	if g.RPC != nil && (i.Grid.RPC == nil || !allClose(g.RPC.Values(), i.Grid.RPC.Values())) {
+	if g.RPC != nil && (i.Grid.RPC == nil || !allClose(georef.RPCValues(g.RPC), georef.RPCValues(i.Grid.RPC))) {
 		notes.unsupported("RPCs")
 	}
 	for k, v := range s.spec.Metadata {

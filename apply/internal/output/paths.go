@@ -12,7 +12,7 @@ import (
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/localpath"
 	"leat/apply/internal/spool"
-	"leat/objstore"
+	"leat/internal/storeurl"
 )
 
 // nativeName is GDAL's name of GeoTIFF.
@@ -22,10 +22,10 @@ const nativeName = "GTiff"
 type Spec jobspec.Output
 
 // InStore reports whether the output is an object in a store.
-func (s *Spec) InStore() bool { return objstore.IsURL(s.Path) }
+func (s *Spec) InStore() bool { return storeurl.Is(s.Path) }
 
 // Label returns the output's path for messages and files.
-func (s *Spec) Label() string { return objstore.Redact(s.Path) }
+func (s *Spec) Label() string { return storeurl.Redact(s.Path) }
 
 // Identity identifies the output: its real path, or its URL.
 func (s *Spec) Identity() string {

@@ -8,6 +8,7 @@ import (
 
 	"leat/apply/internal/jobspec"
 	"leat/internal/gdal"
+	"leat/internal/georef"
 	"leat/raster"
 )
 
@@ -28,11 +29,12 @@ func keepControl(job *jobspec.Job, in *Inputs, grid *raster.Grid) (notes []strin
 		if warped {
 			g = &f.Warp.Original.Grid
 		}
+		at := g.Sub(raster.Window{Col: f.ColOffset, Row: f.RowOffset, Width: g.Width, Height: g.Height})
 		if g.GCPs != nil {
-			points.add(f, g.GCPs.Shift(f.ColOffset, f.RowOffset), warped || grid.HasTransform, sameGCPs)
+			points.add(f, at.GCPs, warped || grid.HasTransform, sameGCPs)
 		}
 		if g.RPC != nil {
-			coefficients.add(f, g.RPC.Shift(f.ColOffset, f.RowOffset), warped, (*raster.RPC).Equal)
+			coefficients.add(f, at.RPC, warped, georef.EqualRPC)
 		}
 	}
 	grid.GCPs, grid.RPC = points.kept, coefficients.kept
@@ -55,14 +57,14 @@ func pointNames(grid *raster.Grid) string {
 	return ""
 }
 
-// sameGCPs is [raster.GCPs.Equal] with GDAL's knowledge of systems.
+// sameGCPs is georef.EqualGCPs with GDAL's knowledge of systems.
 func sameGCPs(a, b *raster.GCPs) bool {
 	if a == nil || b == nil || !gdal.SameCRS(a.CRS, b.CRS) {
 		return a == b
 	}
 	plain := *b
 	plain.CRS = a.CRS
-	return a.Equal(&plain)
+	return georef.EqualGCPs(a, &plain)
 }
 
 // keeper chooses among what inputs have of one kind.

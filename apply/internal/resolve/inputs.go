@@ -11,8 +11,8 @@ import (
 
 	"leat/apply/internal/jobspec"
 	"leat/apply/outcome"
+	"leat/internal/storeurl"
 	"leat/internal/units"
-	"leat/objstore"
 	"leat/raster"
 )
 
@@ -31,7 +31,7 @@ func openInputs(ctx context.Context, job *jobspec.Job, open Opener) (*Inputs, er
 		in.Lists[name] = spec.List
 		items := itemsOf(spec)
 		for i, path := range spec.Files {
-			o := &opening{f: &File{Name: name, Index: i, Item: items[i], Path: objstore.Redact(path)}, from: path}
+			o := &opening{f: &File{Name: name, Index: i, Item: items[i], Path: storeurl.Redact(path)}, from: path}
 			if i == 0 && spec.Source != nil {
 				o.f.Source = spec.Source
 			}
@@ -41,14 +41,14 @@ func openInputs(ctx context.Context, job *jobspec.Job, open Opener) (*Inputs, er
 	var remote errgroup.Group
 	remote.SetLimit(ManyAtOnce)
 	for _, o := range all {
-		if o.f.From = o.from; !objstore.IsURL(o.from) && !IsGDALName(o.from) {
+		if o.f.From = o.from; !storeurl.Is(o.from) && !IsGDALName(o.from) {
 			o.f.From = Absolute(o.from)
 		}
 		switch {
 		case o.f.Source != nil:
 			o.f.Version = versionOf(o.f.Source, o.f.From)
 			o.f.Version.Given = true
-		case objstore.IsURL(o.from):
+		case storeurl.Is(o.from):
 			remote.Go(func() error {
 				o.err = o.f.open(ctx, open, o.from)
 				return nil

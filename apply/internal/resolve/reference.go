@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"leat/apply/internal/jobspec"
-	"leat/objstore"
+	"leat/internal/storeurl"
 	"leat/raster"
 )
 
@@ -27,7 +27,7 @@ func withReferenceFile(ctx context.Context, job *jobspec.Job, open Opener) (*job
 	c := &job.Controls
 	_, named := job.Inputs[c.Reference]
 	_, vector := job.Vectors[c.Reference]
-	if c.Reference == "" || named || vector || c.Grid != nil || !objstore.IsURL(c.Reference) && !exists(c.Reference) {
+	if c.Reference == "" || named || vector || c.Grid != nil || !storeurl.Is(c.Reference) && !exists(c.Reference) {
 		return job, nil
 	}
 	g, err := GridOf(ctx, open, c.Reference)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"leat/internal/storeurl"
 	"leat/objstore"
 	"leat/raster"
 )
@@ -45,8 +46,8 @@ type Opener = func(ctx context.Context, path string) (raster.Source, error)
 
 // OpenLocal is the Opener of jobs that have none.
 func OpenLocal(_ context.Context, path string) (raster.Source, error) {
-	if objstore.IsURL(path) {
-		return nil, fmt.Errorf("%s: the job has no way to open URLs (Job.Open)", objstore.Redact(path))
+	if storeurl.Is(path) {
+		return nil, fmt.Errorf("%s: the job has no way to open URLs (Job.Open)", storeurl.Redact(path))
 	}
 	return OpenRaster(path)
 }

@@ -19,8 +19,8 @@ import (
 	"leat/expr"
 	"leat/internal/gdal"
 	"leat/internal/regular"
+	"leat/internal/storeurl"
 	"leat/internal/units"
-	"leat/objstore"
 )
 
 // validate returns all errors in a job that can be found without opening a raster. For partial see
@@ -244,18 +244,18 @@ func validatePaths(job *jobspec.Job) []error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(job.Inputs)) {
 		for _, in := range job.Inputs[name].Files {
-			path := objstore.Redact(in)
-			if !objstore.IsURL(in) {
+			path := storeurl.Redact(in)
+			if !storeurl.Is(in) {
 				path = localpath.Real(in)
 			}
 			for _, out := range seen {
 				if out == path || localpath.Same(out, path) {
 					mistake("output %s is also the input %s (%s)", owner[out], name,
-						objstore.Redact(in))
+						storeurl.Redact(in))
 				}
 				if strings.TrimSuffix(path, filepath.Ext(path)) == out {
 					mistake("output %s (%s) would remove %s, which input %s reads", owner[out],
-						out, objstore.Redact(in), name)
+						out, storeurl.Redact(in), name)
 				}
 			}
 		}
@@ -315,7 +315,7 @@ func validateVectors(job *jobspec.Job) (wrong []error, lacking error) {
 				"vectors are rasterised to a file, and workers of %s share no directory with this machine in which they could read it",
 				on.Name())
 		} else if !slices.ContainsFunc(slices.Collect(maps.Values(job.Outputs)),
-			func(o jobspec.Output) bool { return !objstore.IsURL(o.Path) }) {
+			func(o jobspec.Output) bool { return !storeurl.Is(o.Path) }) {
 			bad("Concurrency.SharedTemp",
 				"vectors are rasterised to a file next to the first output, and no output is a file that workers of %s could reach too",
 				on.Name())

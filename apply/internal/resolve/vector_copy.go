@@ -17,6 +17,7 @@ import (
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/rundir"
 	"leat/apply/outcome"
+	"leat/internal/storeurl"
 	"leat/internal/units"
 	"leat/objstore"
 )
@@ -71,7 +72,7 @@ func copyVector(ctx context.Context, store any, url string, limit int64) (_ *Vec
 	f, ok := store.(Fetcher)
 	if !ok {
 		return nil, &outcome.JobError{Err: jobspec.Errorf("Vector.Path",
-			"%s is in a store, expected a file on the local disk or a name of GDAL's", objstore.Redact(url))}
+			"%s is in a store, expected a file on the local disk or a name of GDAL's", storeurl.Redact(url))}
 	}
 	dir, err := rundir.Make(os.TempDir())
 	if err != nil {
@@ -95,7 +96,7 @@ func copyVector(ctx context.Context, store any, url string, limit int64) (_ *Vec
 	c.Version, err = f.Fetch(ctx, url, &limitedWriter{to, limit,
 		fmt.Errorf("it has more than the %s that a copy may take of this disk", units.FormatSize(limit))})
 	if err = errors.Join(err, to.Close()); err != nil {
-		return nil, fmt.Errorf("%s can't be copied to %s: %w", objstore.Redact(url), dir.Path, err)
+		return nil, fmt.Errorf("%s can't be copied to %s: %w", storeurl.Redact(url), dir.Path, err)
 	}
 	return c, nil
 }
@@ -109,7 +110,7 @@ func (in *Inputs) copyVectors(ctx context.Context, job *jobspec.Job, store any) 
 	copies := map[string]*VectorCopy{}
 	var errs []error
 	for name, v := range job.Vectors {
-		if !objstore.IsURL(v.Path) || copies[v.Path] != nil {
+		if !storeurl.Is(v.Path) || copies[v.Path] != nil {
 			continue
 		}
 		c, err := CopyVector(ctx, store, v.Path)

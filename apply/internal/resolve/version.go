@@ -12,6 +12,7 @@ import (
 
 	"leat/apply/internal/jobspec"
 	"leat/apply/outcome"
+	"leat/internal/storeurl"
 	"leat/objstore"
 	"leat/raster"
 )
@@ -32,7 +33,7 @@ func (f *File) open(ctx context.Context, open Opener,
 		}
 		if f.Version = versionOf(src, f.From); sameVersion(&f.Version, &before) {
 			f.Source, f.Owned = src, true
-			if objstore.IsURL(f.From) {
+			if storeurl.Is(f.From) {
 				f.Remote, _ = src.(Remote)
 			}
 			return nil
@@ -108,7 +109,7 @@ func LocalVersion(path string) (v jobspec.FileVersion) {
 
 // LocalFile returns the path of an input if it is a local file, and "" if it is in a store.
 func LocalFile(from string) string {
-	if !objstore.IsURL(from) {
+	if !storeurl.Is(from) {
 		return Absolute(from)
 	}
 	if scheme, _, _ := strings.Cut(from, "://"); !strings.EqualFold(scheme, "file") {

@@ -18,7 +18,7 @@ import (
 	"leat/apply/internal/jobspec"
 	"leat/apply/outcome"
 	"leat/internal/gdal"
-	"leat/objstore"
+	"leat/internal/storeurl"
 	"leat/raster"
 )
 
@@ -209,7 +209,7 @@ func (w *Warping) options() *gdal.WarpOptions {
 func (f *File) openWarp() error {
 	local := LocalFile(f.From)
 	name := f.From
-	if objstore.IsURL(name) {
+	if storeurl.Is(name) {
 		name = local
 	}
 	for range openings {
@@ -309,7 +309,7 @@ func (f *File) Reopen(ctx context.Context, open Opener,
 			"%s is warped by GDAL, whose version is %s here and %s where the run is, so that pixels may differ", f.Path, version,
 			w.GDAL)
 	}
-	if !objstore.IsURL(f.From) || LocalFile(f.From) != "" {
+	if !storeurl.Is(f.From) || LocalFile(f.From) != "" {
 		f.Warp = &Warping{Warp: *w}
 		return f.openWarp()
 	}

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"leat/apply/internal/jobspec"
-	"leat/objstore"
+	"leat/internal/storeurl"
 )
 
 // Specs describes the files to workers, which open them if reads is true. unscale reports whether
@@ -128,7 +128,7 @@ func (in *Inputs) reopen(ctx context.Context, s *jobspec.Spec, open Opener) erro
 			errs[i] = f.reopen(ctx, open, &s.Inputs[i], s.Mixed)
 			return nil
 		}
-		if objstore.IsURL(f.From) && s.Inputs[i].Warp == nil {
+		if storeurl.Is(f.From) && s.Inputs[i].Warp == nil {
 			remote.Go(reopen)
 		} else {
 			_ = reopen()

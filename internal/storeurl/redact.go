@@ -1,4 +1,6 @@
-package objstore
+// Package storeurl distinguishes URLs of stores from paths, and prints URLs, and texts with them,
+// without secrets.
+package storeurl
 
 import (
 	"net/url"
@@ -12,11 +14,14 @@ import (
 // the fragment. It returns other texts unchanged.
 func Redact(raw string) string { return redact(raw, false) }
 
+// Identity returns a form of a URL, without secrets, that differs for different objects.
+func Identity(raw string) string { return redact(raw, true) }
+
 // redact returns the form to print, or the one that identifies the object. The printed form leaves
 // out every parameter that may be secret. Such a parameter ("key", "sig") may also name the object,
 // so the identity contains a hash of it, unless it belongs to a complete signature, which changes.
 func redact(raw string, identity bool) string {
-	if !IsURL(raw) {
+	if !Is(raw) {
 		return raw
 	}
 	scheme, rest, _ := strings.Cut(raw, "://")
