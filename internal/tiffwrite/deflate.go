@@ -2,11 +2,11 @@ package tiffwrite
 
 import (
 	"encoding/binary"
-	"hash/adler32"
 
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/zstd"
 
+	"leat/internal/adler"
 	"leat/internal/deflate"
 )
 
@@ -95,7 +95,7 @@ func (d *deflater) appendTile(dst, src []byte, _ int) ([]byte, error) {
 			return dst, err
 		}
 	}
-	out := binary.BigEndian.AppendUint32(d.out.b, adler32.Checksum(src))
+	out := binary.BigEndian.AppendUint32(d.out.b, adler.Checksum(src))
 	d.out.b = nil // the memory belongs to the caller
 	return out, nil
 }

@@ -45,7 +45,7 @@ func Convolve[T Float](dst, src *Plane[T], weights [][]float64, s *Scratch) {
 
 func addProducts[T Float](sum []float64, values []T, weight float64) {
 	values = values[:len(sum)]
-	for i := range sum {
+	for i := addProductsFast(sum, values, weight); i < len(sum); i++ {
 		sum[i] += float64(float64(values[i]) * weight)
 	}
 }

@@ -5,13 +5,11 @@ import (
 	"math/bits"
 )
 
-// Median sets dst to the medians of the valid neighbours: of an even number the mean of the middle
-// two. A pixel without any is invalid.
-//
-// Pixels enter and leave a set of ranks as the footprint moves along a row, as in Huang, Yang and
-// Tang, A fast two-dimensional median filtering algorithm (1979). Ranks instead of values make it
-// independent of the type, as in Weiss, Fast median and bilateral filtering (2006).
-func Median[T Float](dst, src *Plane[T], f Footprint, s *Scratch) {
+// medianByRanks moves a set of ranks along rows: pixels enter and leave it with the footprint, as
+// in Huang, Yang and Tang, A fast two-dimensional median filtering algorithm (1979). Ranks instead
+// of values make it independent of the type, as in Weiss, Fast median and bilateral filtering
+// (2006).
+func medianByRanks[T Float](dst, src *Plane[T], f Footprint, s *Scratch) {
 	ranked(dst, src, f, s, func(t *tile[T]) {
 		t.rank(s, false)
 		set := rankSet{words: s.words.take(t.count/64 + 2), limit: uint32(t.count)}

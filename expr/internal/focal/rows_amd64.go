@@ -16,6 +16,8 @@ func countsAVX(d *int32, valid *byte, n int)
 func anyAVX(valid *byte, count *int32, n int)
 func meansAVX(d *float32, sum *float64, n int, size float64)
 func meansOfAVX(d *float32, sum *float64, count *int32, n int)
+func compareAVX32(buffer *float32, c *comparison, count, columns int)
+func compareAVX64(buffer *float64, c *comparison, count, columns int)
 
 // The functions below compute as many pixels as their routines can, and return their number.
 
@@ -120,4 +122,18 @@ func meansFast[T Float](to []T, sum []float64, count []int32, size float64) int 
 		meansOfAVX(&d[0], &sum[0], &count[0], n)
 	}
 	return n
+}
+
+// performFast performs all comparisons. It reports whether there is a routine for that.
+func performFast[T Float](buffer []T, comparisons []comparison, columns int) bool {
+	if !hasAVX2 || len(comparisons) == 0 || columns == 0 {
+		return false
+	}
+	switch b := any(buffer).(type) {
+	case []float32:
+		compareAVX32(&b[0], &comparisons[0], len(comparisons), columns)
+	case []float64:
+		compareAVX64(&b[0], &comparisons[0], len(comparisons), columns)
+	}
+	return true
 }

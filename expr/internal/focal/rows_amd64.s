@@ -239,3 +239,73 @@ loop:
 	JNZ loop
 	VZEROUPPER
 	RET
+
+// All comparisons for 128 bytes of columns, then for the next ones. Of equal values the instructions take
+// the second, as smallerOf and largerOf do.
+#define COMPARE(smaller, larger, size, step) \
+columns: \
+	MOVQ SI, R8 \
+	MOVQ DX, R9 \
+next: \
+	MOVLQSX (R8), R10 \
+	MOVLQSX 4(R8), R11 \
+	MOVLQSX 8(R8), R12 \
+	MOVLQSX 12(R8), R13 \
+	LEAQ (DI)(R12*size), R12 \
+	LEAQ (DI)(R13*size), R13 \
+	VMOVUPS (R12), Y0 \
+	VMOVUPS 32(R12), Y1 \
+	VMOVUPS 64(R12), Y2 \
+	VMOVUPS 96(R12), Y3 \
+	VMOVUPS (R13), Y4 \
+	VMOVUPS 32(R13), Y5 \
+	VMOVUPS 64(R13), Y6 \
+	VMOVUPS 96(R13), Y7 \
+	TESTQ R10, R10 \
+	JLT high \
+	LEAQ (DI)(R10*size), R10 \
+	smaller Y4, Y0, Y8 \
+	smaller Y5, Y1, Y9 \
+	smaller Y6, Y2, Y10 \
+	smaller Y7, Y3, Y11 \
+	VMOVUPS Y8, (R10) \
+	VMOVUPS Y9, 32(R10) \
+	VMOVUPS Y10, 64(R10) \
+	VMOVUPS Y11, 96(R10) \
+	TESTQ R11, R11 \
+	JLT done \
+high: \
+	LEAQ (DI)(R11*size), R11 \
+	larger Y4, Y0, Y0 \
+	larger Y5, Y1, Y1 \
+	larger Y6, Y2, Y2 \
+	larger Y7, Y3, Y3 \
+	VMOVUPS Y0, (R11) \
+	VMOVUPS Y1, 32(R11) \
+	VMOVUPS Y2, 64(R11) \
+	VMOVUPS Y3, 96(R11) \
+done: \
+	ADDQ $16, R8 \
+	DECQ R9 \
+	JNZ next \
+	ADDQ $128, DI \
+	SUBQ $step, CX \
+	JGT columns \
+	VZEROUPPER \
+	RET
+
+// func compareAVX32(buffer *float32, c *comparison, count, columns int)
+TEXT ·compareAVX32(SB), NOSPLIT, $0-32
+	MOVQ buffer+0(FP), DI
+	MOVQ c+8(FP), SI
+	MOVQ count+16(FP), DX
+	MOVQ columns+24(FP), CX
+	COMPARE(VMINPS, VMAXPS, 4, 32)
+
+// func compareAVX64(buffer *float64, c *comparison, count, columns int)
+TEXT ·compareAVX64(SB), NOSPLIT, $0-32
+	MOVQ buffer+0(FP), DI
+	MOVQ c+8(FP), SI
+	MOVQ count+16(FP), DX
+	MOVQ columns+24(FP), CX
+	COMPARE(VMINPD, VMAXPD, 8, 16)

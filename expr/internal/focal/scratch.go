@@ -20,7 +20,12 @@ type Scratch struct {
 	ints     arena[int]
 	items    arena[item]
 	digits   [1 << digitBits]uint32
+
+	selectors []*selector // of the footprints used last
 }
+
+// maxSelectors is the number of footprints whose networks a Scratch keeps.
+const maxSelectors = 4
 
 // arena lends slices until reset.
 type arena[A any] struct {
@@ -80,12 +85,31 @@ func ScratchBytes(rows, columns int, f Footprint) int64 {
 	// Of Median and Mode, per pixel of a tile: two items, a rank, a value, a number and a bit.
 	t := tileSide(f)
 	tile := int64(min(rows, t)+len(f.half)) * int64(min(columns, t)+2*f.widest+1)
-	return int64(unsafe.Sizeof(Scratch{})) + window + tile*(2*int64(unsafe.Sizeof(item{}))+4+8+4+1) + int64(f.Size())*16
+	tile *= 2*int64(unsafe.Sizeof(item{})) + 4 + 8 + 4 + 1
+	total := int64(unsafe.Sizeof(Scratch{})) + window + tile + int64(f.Size())*16
+	if size := int64(f.Size()); size <= networkPixels {
+		// Rows as they are, sorted columns and the other values of a network.
+		rows := side + side*side + size + 2
+		total += rows*(stripColumns+2*int64(f.widest)+3*compareStep)*8 + maxSelectors*selectorBytes
+	}
+	return total
 }
+
+// selectorBytes bounds the memory of a selector: some 3000 comparisons.
+const selectorBytes = 64 << 10
 
 // bytes returns the memory that s holds.
 func (s *Scratch) bytes() int64 {
-	return int64(unsafe.Sizeof(*s)) + int64(len(s.float64s.memory)+len(s.words.memory)+len(s.ints.memory))*8 +
+	networks := 0
+	for _, n := range s.selectors {
+		comparisons := cap(n.middle) + cap(n.lower)
+		for _, c := range n.shared {
+			comparisons += cap(c)
+		}
+		networks += comparisons*int(unsafe.Sizeof(comparison{})) + cap(n.ranks)*4
+	}
+	return int64(unsafe.Sizeof(*s)) + int64(networks) +
+		int64(len(s.float64s.memory)+len(s.words.memory)+len(s.ints.memory))*8 +
 		int64(len(s.float32s.memory)+len(s.int32s.memory)+len(s.uint32s.memory))*4 +
 		int64(len(s.items.memory))*int64(unsafe.Sizeof(item{}))
 }

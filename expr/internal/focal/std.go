@@ -31,16 +31,22 @@ func Std[T Float](dst, src *Plane[T], f Footprint, s *Scratch) {
 				}
 				result, _ = w.push(src.Row + i)
 			}
-			for i := range to {
-				n := size
-				if count != nil {
-					n = float64(max(count[i], 1))
-				}
-				// The std of an infinity is NaN, also of a single one.
-				to[i] = T(math.Sqrt(result.squares[i]/n) + float64(0*result.mean[i]))
-			}
+			deviations(to, result, count, size)
 		})
 	})
+}
+
+// deviations sets dst to the standard deviations of size pixels or, if count is not nil, of count
+// pixels each.
+func deviations[T Float](dst []T, m moments, count []int32, size float64) {
+	for i := deviationsFast(dst, m, count, size); i < len(dst); i++ {
+		n := size
+		if count != nil {
+			n = float64(max(count[i], 1))
+		}
+		// The std of an infinity is NaN, also of a single one.
+		dst[i] = T(math.Sqrt(m.squares[i]/n) + float64(0*m.mean[i]))
+	}
 }
 
 func momentsAlgebra(s *Scratch, allValid bool) algebra[moments] {
@@ -84,14 +90,14 @@ func combineMoments(dst, a, b moments, na, nb float64) {
 	bm, bl, bs := b.mean[:n], b.low[:n], b.squares[:n]
 	dm, dl, ds := dst.mean[:n], dst.low[:n], dst.squares[:n]
 	share, weight := nb/(na+nb), na*nb/(na+nb)
-	for i := range n {
+	for i := combineMomentsFast(dst, a, b, share, weight); i < n; i++ {
 		dm[i], dl[i], ds[i] = combineMoment(am[i], al[i], as[i], bm[i], bl[i], bs[i], share, weight)
 	}
 }
 
 // combineSomeMoments combines rows with counts. It computes as combineMoments does.
 func combineSomeMoments(dst, a, b moments) {
-	for i := range dst.mean {
+	for i := combineMomentsFast(dst, a, b, 0, 0); i < len(dst.mean); i++ {
 		na, nb := a.count[i], b.count[i]
 		switch {
 		case nb == 0:
