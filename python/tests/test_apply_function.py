@@ -278,15 +278,20 @@ class Functions(SceneCase):
 
     @needs("cloudpickle")
     @slow("starts processes")
-    def test_closures_travel_by_cloudpickle(self) -> None:
+    def test_functions_without_a_name_travel_by_cloudpickle(self) -> None:
         offset = 11
 
-        def function(b: Any) -> None:
+        def closure(b: Any) -> None:
             b.out = b.red + offset
 
         before = set(os.listdir("/tmp"))
-        self.apply(function, workers=2)
-        np.testing.assert_array_equal(pixels(self.path("x.tif")), pixels(self.scene["red"]) + 11)
+        for function, added in [
+                (closure, 11), (lambda b: b.set("out", b.red + 2), 2), (Model(3).predict, 3),
+                (functools.partial(lambda n, b: b.set("out", b.red + n), 4), 4)]:
+            with self.subTest(function=_identity.describe(function)):
+                self.apply(function, workers=2)
+                np.testing.assert_array_equal(pixels(self.path("x.tif")),
+                                              pixels(self.scene["red"]) + added)
         self.assertEqual([n for n in set(os.listdir("/tmp")) - before if "leat-function" in n], [])
 
     def test_names(self) -> None:
