@@ -40,6 +40,10 @@ func (e *Encoder) rows(src []byte, at, end int) int {
 		i += length
 		for limit := min(i, stop); next < limit; next++ {
 			v := load(src, next)
+			if v == bits.RotateLeft64(v, 8) && next+8 < limit && load(src, next+8) == v {
+				next += 7 // the last of these places would replace the others
+				continue
+			}
 			table[fourHash(v)%tableSize] = uint16(next)
 			table[sevenHash(v)%tableSize] = uint16(next)
 		}
@@ -65,18 +69,16 @@ func longestInRows(table *[tableSize]uint16, src []byte, i, end, least, row int)
 			}
 		}
 	}
-	if d := int(uint16(i) - seven); d <= i && uint(d-1) < window && d != row {
-		if x := load(src, i-d) ^ v; uint32(x) == 0 {
-			if l := matchLength(x, src, i, d, end); l > least {
-				length, dist, least = l, d, l
-			}
+	d := int(uint16(i) - seven)
+	if x := load(src, max(i-d, 0)) ^ v; uint32(x) == 0 && inWindow(d, i) && d != row {
+		if l := matchLength(x, src, i, d, end); l > least {
+			length, dist, least = l, d, l
 		}
 	}
-	if d := int(uint16(i) - four); d <= i && uint(d-1) < window && four != seven && d != row {
-		if x := load(src, i-d) ^ v; uint32(x) == 0 {
-			if l := matchLength(x, src, i, d, end); l > least {
-				length, dist = l, d
-			}
+	d = int(uint16(i) - four)
+	if x := load(src, max(i-d, 0)) ^ v; uint32(x) == 0 && inWindow(d, i) && four != seven && d != row {
+		if l := matchLength(x, src, i, d, end); l > least {
+			length, dist = l, d
 		}
 	}
 	return length, dist

@@ -33,7 +33,7 @@ func (e *Encoder) matches(src []byte, at, end, least int) int {
 		h := w * hashPrime >> (64 - hashBits)
 		d := int(uint16(i) - table[h])
 		table[h] = uint16(i)
-		if d <= i && uint(d-1) < window && (load(src, i-d)^v)<<(cut&63) == 0 {
+		if (load(src, max(i-d, 0))^v)<<(cut&63) == 0 && inWindow(d, i) {
 			goto found
 		}
 		i++
@@ -41,7 +41,7 @@ func (e *Encoder) matches(src []byte, at, end, least int) int {
 		h = w * hashPrime >> (64 - hashBits)
 		d = int(uint16(i) - table[h])
 		table[h] = uint16(i)
-		if d <= i && uint(d-1) < window && load(src, i-d)<<(cut&63) == w {
+		if load(src, max(i-d, 0))<<(cut&63) == w && inWindow(d, i) {
 			tokens[n] = literal | uint32(v&255)
 			n++
 			goto found
@@ -71,7 +71,7 @@ func (e *Encoder) matches(src []byte, at, end, least int) int {
 			h := v << (cut & 63) * hashPrime >> (64 - hashBits)
 			d = int(uint16(i) - table[h])
 			table[h] = uint16(i)
-			if d <= i && uint(d-1) < window && (load(src, i-d)^v)<<(cut&63) == 0 {
+			if (load(src, max(i-d, 0))^v)<<(cut&63) == 0 && inWindow(d, i) {
 				for i > from && i > d && src[i-1] == src[i-d-1] {
 					i--
 				}

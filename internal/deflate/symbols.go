@@ -77,6 +77,10 @@ func load(p []byte, i int) uint64 { return binary.LittleEndian.Uint64(p[i : i+8 
 
 func store(p []byte, i int, v uint64) { binary.LittleEndian.PutUint64(p[i:i+8:i+8], v) }
 
+// inWindow reports whether a match at i can have the distance d. Matchers first compare the bytes:
+// distances from a table are often too long, at random, and a branch on them would be mispredicted.
+func inWindow(d, i int) bool { return d <= i && uint(d-1) < window }
+
 // matchEnd returns where the bytes from i on cease to equal those from i-d on, or end if they don't
 // before it. The bytes of the match before i are known to be equal.
 func matchEnd(src []byte, i, d, end int) int {
