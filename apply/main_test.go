@@ -15,6 +15,7 @@ func TestMain(m *testing.M) {
 	proctest.Main(map[string]proctest.Func{
 		"slow output":         slowOutput,
 		"resumed output":      resumedOutput,
+		"whole overviews":     wholeOverviews,
 		"resumed outputs":     resumedOutputs,
 		"output with sidecar": outputWithSidecar,
 		"point outputs":       pointOutputs,

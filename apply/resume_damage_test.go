@@ -178,8 +178,9 @@ func TestResumeUnreadableSpool(t *testing.T) {
 		want   string
 	}{
 		"format 1": {func(b []byte) []byte { b[8] = 1; return b },
-			"it was made by another version of leat (its format is 1, that of this one 3)"},
-		"a later format": {func(b []byte) []byte { b[8] = 4; return b }, "(its format is 4, that of this one 3)"},
+			"it was made by another version of leat (its format is 1, that of this one 4)"},
+		"format 3":       {func(b []byte) []byte { b[8] = 3; return b }, "(its format is 3, that of this one 4)"},
+		"a later format": {func(b []byte) []byte { b[8] = 5; return b }, "(its format is 5, that of this one 4)"},
 		"another file": {func(b []byte) []byte { return []byte("a letter to the editor that somebody keeps here") },
 			"it is not an unfinished output"},
 		"a short file":     {func(b []byte) []byte { return b[:10] }, "its beginning is damaged"},

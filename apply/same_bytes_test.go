@@ -174,7 +174,7 @@ func TestSameBytesForEveryCoding(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, pixel interleave %v", c, pixel), func(t *testing.T) {
 				t.Parallel()
 				var want []byte
-				for i, setup := range [][3]int{{1, 128, 128}, {8, 256, 384}, {3, 0, 0}} {
+				for i, setup := range [][3]int{{1, 128, 128}, {8, 256, 512}, {3, 0, 0}} {
 					o := Output{Path: filepath.Join(t.TempDir(), "o.tif"), Compression: c, PixelInterleave: pixel,
 						TileSize: 128, Overviews: []int{2, 8}, Nodata: "-5"}
 					job := sliceJob(grid, px, o)

@@ -120,6 +120,32 @@ func TestCenter(t *testing.T) {
 
 // TestPickedPixels compares nearest and center with the expected pixel of each cell. A level that
 // nearest makes from the level before must have the same pixels.
+func TestNearestOfFourBytes(t *testing.T) {
+	for w := 1; w <= 40; w++ {
+		for _, stride := range []int{w, w + 3} {
+			const h = 5
+			px := make([]uint32, stride*(h-1)+w)
+			for i := range px {
+				px[i] = uint32(i)*0x01020305 + 7
+			}
+			got := make([]uint32, Reduced(w, 2)*3+1)
+			src := Plane{Type: ndarray.Uint32, Width: w, Height: h, Stride: stride, Data: ndarray.BytesOf(px)}
+			if err := Reduce(Nearest, ndarray.BytesOf(got[:len(got)-1]), src, 2, nil); err != nil {
+				t.Fatal(err)
+			}
+			var want []uint32
+			for y := 0; y < h; y += 2 {
+				for x := 0; x < w; x += 2 {
+					want = append(want, px[y*stride+x])
+				}
+			}
+			if !slices.Equal(got, append(want, 0)) {
+				t.Fatalf("width %d, stride %d: %v instead of %v", w, stride, got, want)
+			}
+		}
+	}
+}
+
 func TestPickedPixels(t *testing.T) {
 	for w := 1; w <= 20; w++ {
 		for h := 1; h <= 9; h++ {

@@ -19,7 +19,7 @@ type histogram struct {
 	low, high int
 	// parts are further counters of 8-bit integers, added up at the end; nil for other types.
 	parts *[apart8 - 1][1 << 8]uint32
-	bins  [chunk]uint16 // of the pixels that are being counted
+	bins  [2 * chunk]uint16 // of the pixels that are being counted
 }
 
 // newHistogram returns an empty histogram for a band of type t.
@@ -111,6 +111,12 @@ func (h *histogram) addParts() {
 // touch notes that counters from low to high, included, may change.
 func (h *histogram) touch(low, high int) {
 	h.low, h.high = max(0, min(h.low, low)), min(len(h.counts), max(h.high, high+1))
+}
+
+// touchFloats is touch for the counters of values from lo to hi. Those of -0 and 0 adjoin, and lo
+// and hi may be either.
+func (h *histogram) touchFloats(lo, hi float32) {
+	h.touch(int(leadingBits(lo))-1, int(leadingBits(hi))+1)
 }
 
 func counters(t ndarray.DType) int {

@@ -35,6 +35,12 @@ func squares32AVX(px *float32, n int, mean float64, sums *[4]float64, bins *uint
 func squares64AVX(px *float64, n int, mean float64, sums *[4]float64, bins *uint16)
 
 //go:noescape
+func momentsPairAVX(p, q *float32, n int, r *[2]floatSums)
+
+//go:noescape
+func squaresPairAVX(p, q *float32, n int, means *[2]float64, sums *[2][4]float64, bins, binsOfQ *uint16)
+
+//go:noescape
 func momentsU8AVX(px *uint8, n int, r *intSums)
 
 //go:noescape
@@ -62,6 +68,37 @@ func sumFast[T ndarray.Real](px []T) (n int, sums [4]float64, low, high T) {
 		return 0, sums, low, high
 	}
 	return n, r.sums, firstOfZeros(px[:n], T(slices.Min(r.low[:]))), firstOfZeros(px[:n], T(slices.Max(r.high[:])))
+}
+
+// sumPairFast is sumFast for two rows of equal length.
+func sumPairFast(p, q []float32) (n int, sums [2][4]float64, low, high [2]float32) {
+	n = len(p) &^ 7
+	if !hasAVX2 || n == 0 {
+		return 0, sums, low, high
+	}
+	var r [2]floatSums
+	momentsPairAVX(&p[0], &q[:n][0], n, &r)
+	for k, px := range [2][]float32{p[:n], q[:n]} {
+		sums[k] = r[k].sums
+		low[k] = firstOfZeros(px, float32(slices.Min(r[k].low[:])))
+		high[k] = firstOfZeros(px, float32(slices.Max(r[k].high[:])))
+	}
+	return n, sums, low, high
+}
+
+// squaresPairFast is squaresFast for two rows of equal length, whose counters follow each other in
+// bins.
+func squaresPairFast(p, q []float32, means [2]float64, bins []uint16) (n int, sums [2][4]float64) {
+	n = len(p) &^ 7
+	if !hasAVX2 || n == 0 {
+		return 0, sums
+	}
+	var to, toQ *uint16
+	if bins != nil {
+		to, toQ = &bins[:n][0], &bins[len(p):][:n][0]
+	}
+	squaresPairAVX(&p[0], &q[:n][0], n, &means, &sums, to, toQ)
+	return n, sums
 }
 
 // firstOfZeros returns v, or the first zero of px if v is 0: a comparison by < does not prefer

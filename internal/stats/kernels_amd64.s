@@ -175,6 +175,125 @@ next:
 	VZEROUPPER
 	RET
 
+// func momentsPairAVX(p, q *float32, n int, r *[2]floatSums): moments32AVX of two rows, n a
+// multiple of 8
+TEXT ·momentsPairAVX(SB), NOSPLIT, $0-32
+	MOVQ p+0(FP), SI
+	MOVQ q+8(FP), BX
+	MOVQ n+16(FP), CX
+	MOVQ r+24(FP), DI
+	VXORPD Y6, Y6, Y6
+	VXORPD Y13, Y13, Y13
+	VBROADCASTSS (SI), Y4
+	VBROADCASTSS (BX), Y11
+	VMOVAPS Y4, Y5
+	VMOVAPS Y11, Y12
+loop:
+	VMOVUPS (SI), Y0
+	VMOVUPS (BX), Y8
+	VCVTPS2PD (SI), Y1
+	VCVTPS2PD (BX), Y9
+	VCVTPS2PD 16(SI), Y2
+	VCVTPS2PD 16(BX), Y10
+	VMINPS Y0, Y4, Y4
+	VMINPS Y8, Y11, Y11
+	VMAXPS Y0, Y5, Y5
+	VMAXPS Y8, Y12, Y12
+	VADDPD Y1, Y6, Y6
+	VADDPD Y9, Y13, Y13
+	VADDPD Y2, Y6, Y6
+	VADDPD Y10, Y13, Y13
+	ADDQ $32, SI
+	ADDQ $32, BX
+	SUBQ $8, CX
+	JNZ loop
+	VEXTRACTF128 $1, Y4, X0
+	VEXTRACTF128 $1, Y5, X1
+	VMINPS X0, X4, X4
+	VMAXPS X1, X5, X5
+	VCVTPS2PD X4, Y4
+	VCVTPS2PD X5, Y5
+	VMOVUPD Y6, (DI)
+	VMOVUPD Y4, 32(DI)
+	VMOVUPD Y5, 64(DI)
+	VEXTRACTF128 $1, Y11, X0
+	VEXTRACTF128 $1, Y12, X1
+	VMINPS X0, X11, X11
+	VMAXPS X1, X12, X12
+	VCVTPS2PD X11, Y11
+	VCVTPS2PD X12, Y12
+	VMOVUPD Y13, 96(DI)
+	VMOVUPD Y11, 128(DI)
+	VMOVUPD Y12, 160(DI)
+	VZEROUPPER
+	RET
+
+// SQUARES adds the squared differences of the eight pixels at P from M to S; A and B are scratch.
+#define SQUARES(P, M, S, A, B) \
+	VCVTPS2PD (P), A \
+	VCVTPS2PD 16(P), B \
+	VSUBPD M, A, A \
+	VSUBPD M, B, B \
+	VMULPD A, A, A \
+	VMULPD B, B, B \
+	VADDPD A, S, S \
+	VADDPD B, S, S
+
+// BINS writes the counters of the eight pixels at P to D; Y7 has the sign bits, and A and B, whose
+// lower halves are LA and LB, are scratch.
+#define BINS(P, D, A, LA, B, LB) \
+	VMOVDQU (P), A \
+	VPSRAD $31, A, B \
+	VPOR Y7, B, B \
+	VPXOR B, A, A \
+	VPSRLD $16, A, A \
+	VEXTRACTI128 $1, A, LB \
+	VPACKUSDW LB, LA, LA \
+	VMOVDQU LA, (D)
+
+// func squaresPairAVX(p, q *float32, n int, means *[2]float64, sums *[2][4]float64,
+// bins, binsOfQ *uint16): squares32AVX of two rows, n a multiple of 8; bins and binsOfQ may be nil
+TEXT ·squaresPairAVX(SB), NOSPLIT, $0-56
+	MOVQ p+0(FP), SI
+	MOVQ q+8(FP), BX
+	MOVQ n+16(FP), CX
+	MOVQ means+24(FP), AX
+	VBROADCASTSD (AX), Y3
+	VBROADCASTSD 8(AX), Y4
+	MOVQ sums+32(FP), DX
+	MOVQ bins+40(FP), DI
+	MOVQ binsOfQ+48(FP), R8
+	VXORPD Y6, Y6, Y6
+	VXORPD Y5, Y5, Y5
+	VPCMPEQD Y7, Y7, Y7
+	VPSLLD $31, Y7, Y7
+	TESTQ DI, DI
+	JZ plain
+loop:
+	SQUARES(SI, Y3, Y6, Y1, Y2)
+	SQUARES(BX, Y4, Y5, Y9, Y10)
+	BINS(SI, DI, Y0, X0, Y8, X8)
+	BINS(BX, R8, Y11, X11, Y12, X12)
+	ADDQ $16, DI
+	ADDQ $16, R8
+	ADDQ $32, SI
+	ADDQ $32, BX
+	SUBQ $8, CX
+	JNZ loop
+	JMP done
+plain:
+	SQUARES(SI, Y3, Y6, Y1, Y2)
+	SQUARES(BX, Y4, Y5, Y9, Y10)
+	ADDQ $32, SI
+	ADDQ $32, BX
+	SUBQ $8, CX
+	JNZ plain
+done:
+	VMOVUPD Y6, (DX)
+	VMOVUPD Y5, 32(DX)
+	VZEROUPPER
+	RET
+
 // func momentsU8AVX(px *uint8, n int, r *intSums): n a multiple of 16
 TEXT ·momentsU8AVX(SB), NOSPLIT, $0-24
 	MOVQ px+0(FP), SI

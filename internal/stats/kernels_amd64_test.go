@@ -58,13 +58,22 @@ func vectorSums[T ndarray.Real](t *testing.T, special ...T) {
 	}
 }
 
-// compareSums compares the results of vector routines and Go loops.
+// compareSums compares the results of vector routines and Go loops, of the pixels in one row and in
+// several.
 func compareSums[T ndarray.Real](t testing.TB, px []T) {
+	t.Helper()
+	for rows := range min(3, len(px)) {
+		width := len(px) / (rows + 1)
+		compareRows(t, px[len(px)-width*(rows+1):], width, rows+1)
+	}
+}
+
+func compareRows[T ndarray.Real](t testing.TB, px []T, width, height int) {
 	t.Helper()
 	for _, histogram := range []bool{true, false} {
 		c := NewCollector(ndarray.TypeOf[T](), nil, histogram)
 		sums := func() (m Moments, h []byte) {
-			m = c.Tile(ndarray.BytesOf(px), nil, len(px), 1, len(px), 1)
+			m = c.Tile(ndarray.BytesOf(px), nil, width, height, width, 1)
 			return m, c.AppendHistogram(nil)
 		}
 		got, counts := sums()
@@ -72,8 +81,8 @@ func compareSums[T ndarray.Real](t testing.TB, px []T) {
 		want, wantCounts := sums()
 		hasAVX2 = true
 		if bits(got) != bits(want) || !slices.Equal(counts, wantCounts) {
-			t.Fatalf("%T, %d pixels: %+v instead of %+v; histograms equal: %v\n%v", px, len(px), got, want,
-				slices.Equal(counts, wantCounts), px[:min(len(px), 50)])
+			t.Fatalf("%T, %d rows, %d pixels: %+v instead of %+v; histograms equal: %v\n%v", px, height, len(px), got,
+				want, slices.Equal(counts, wantCounts), px[:min(len(px), 50)])
 		}
 	}
 }

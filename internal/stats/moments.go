@@ -118,7 +118,18 @@ func tile[T ndarray.Real](c *Collector, data, mask []byte, width, height, stride
 	}
 	size, whole := c.typ.Size(), exact(c.typ)
 	var packed [chunk]T
-	for y := range height {
+	floats, _ := any(px).([]float32)
+	pairs := floats != nil && step == 1 && mask == nil && !has && width <= chunk
+	for y := 0; y < height; y++ {
+		if pairs && y+1 < height {
+			if two, ok := summarisePair(floats[y*stride:][:width], floats[(y+1)*stride:][:width], c.histogram); ok {
+				m.Total += 2 * int64(width)
+				m.Merge(two[0])
+				m.Merge(two[1])
+				y++
+				continue
+			}
+		}
 		row := px[y*stride:]
 		for x := 0; x < width; x += chunk {
 			n := min(chunk, width-x)

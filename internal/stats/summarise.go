@@ -33,22 +33,67 @@ func summarise[T ndarray.Real](px []T, h *histogram) Moments {
 			mean += float64(v) / float64(len(px))
 		}
 	}
+	return secondPass(px, mean, lo, hi, h)
+}
+
+// secondPass is summarise for finite pixels whose mean, smallest and largest value are known.
+func secondPass[T ndarray.Real](px []T, mean float64, lo, hi T, h *histogram) Moments {
 	var squares float64
 	if h == nil {
 		squares = squaresOf(px, mean, nil)
 	} else {
 		bins := h.bins[:len(px)]
 		squares = squaresOf(px, mean, bins)
-		// The counters of -0 and 0 adjoin, and lo and hi may be either.
-		h.touch(int(leadingBits(float32(lo)))-1, int(leadingBits(float32(hi)))+1)
+		h.touchFloats(float32(lo), float32(hi))
 		h.count(bins)
 	}
 	return Moments{Valid: int64(len(px)), Min: float64(lo), Max: float64(hi), Mean: mean, M2: squares}
 }
 
+// summarisePair is summarise for two rows of equal length, of which vector routines add up both at
+// the same time: one sum waits for its last addition. It returns false if they can't.
+func summarisePair(p, q []float32, h *histogram) (m [2]Moments, ok bool) {
+	i, s, lo, hi := sumPairFast(p, q)
+	if i == 0 {
+		return m, false
+	}
+	n := len(p)
+	var mean [2]float64
+	for k, px := range [2][]float32{p, q} {
+		var sum float64
+		sum, lo[k], hi[k] = sumRest(px, i, s[k], lo[k], hi[k])
+		if mean[k] = sum / float64(n); mean[k]-mean[k] != 0 { // summarise leaves out what is not finite
+			return m, false
+		}
+	}
+	var bins []uint16
+	if h != nil {
+		bins = h.bins[:2*n]
+	}
+	i, s = squaresPairFast(p, q, mean, bins)
+	for k, px := range [2][]float32{p, q} {
+		var b []uint16
+		if h != nil {
+			b = bins[k*n:][:n]
+			h.touchFloats(lo[k], hi[k])
+		}
+		m[k] = Moments{Valid: int64(n), Min: float64(lo[k]), Max: float64(hi[k]), Mean: mean[k],
+			M2: squaresRest(px, i, s[k], mean[k], b)}
+	}
+	if h != nil {
+		h.count(bins)
+	}
+	return m, true
+}
+
 // sumOf returns the sum of pixels, the smallest and the largest one.
 func sumOf[T ndarray.Real](px []T) (sum float64, lo, hi T) {
 	i, s, lo, hi := sumFast(px)
+	return sumRest(px, i, s, lo, hi)
+}
+
+// sumRest is sumOf after the first i pixels, a multiple of 4, have been added up to s.
+func sumRest[T ndarray.Real](px []T, i int, s [4]float64, lo, hi T) (float64, T, T) {
 	if i == 0 {
 		lo, hi = px[0], px[0]
 	}
@@ -96,6 +141,11 @@ func sumOf[T ndarray.Real](px []T) (sum float64, lo, hi T) {
 // the pixels to bins, which has their length or is nil.
 func squaresOf[T ndarray.Real](px []T, mean float64, bins []uint16) float64 {
 	i, s := squaresFast(px, mean, bins)
+	return squaresRest(px, i, s, mean, bins)
+}
+
+// squaresRest is squaresOf after the first i pixels, a multiple of 4, have been added up to s.
+func squaresRest[T ndarray.Real](px []T, i int, s [4]float64, mean float64, bins []uint16) float64 {
 	if bins != nil {
 		for k, v := range px[i:] {
 			bins[i+k] = leadingBits(float32(v))

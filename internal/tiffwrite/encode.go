@@ -159,12 +159,16 @@ func (e *Encoder) encode(dst, tile []byte) ([]byte, error) {
 	switch e.coding.Predictor {
 	case 2:
 		for at := 0; at < len(src); at += rowBytes {
-			differenceRow(e.scratch[at:at+rowBytes], src[at:at+rowBytes], e.shape.Samples*size, size)
+			if !e.repeatRow(src, at, rowBytes) {
+				differenceRow(e.scratch[at:at+rowBytes], src[at:at+rowBytes], e.shape.Samples*size, size)
+			}
 		}
 		src = e.scratch
 	case 3:
 		for at := 0; at < len(src); at += rowBytes {
-			floatRow(e.scratch[at:at+rowBytes], src[at:at+rowBytes], e.row, e.shape.Samples, size)
+			if !e.repeatRow(src, at, rowBytes) {
+				floatRow(e.scratch[at:at+rowBytes], src[at:at+rowBytes], e.row, e.shape.Samples, size)
+			}
 		}
 		src = e.scratch
 	}
@@ -176,6 +180,16 @@ func (e *Encoder) encode(dst, tile []byte) ([]byte, error) {
 	binary.LittleEndian.PutUint32(out[start:], uint32(len(out)-start-frameHead))
 	out = slices.Grow(out, frameTail)
 	return append(out, out[len(out)-frameTail:]...), nil
+}
+
+// repeatRow copies the row before in e.scratch if the row of src at this offset equals the one
+// before it, as rows of padding do. It returns whether it did.
+func (e *Encoder) repeatRow(src []byte, at, n int) bool {
+	if at == 0 || !bytes.Equal(src[at:at+n], src[at-n:at]) {
+		return false
+	}
+	copy(e.scratch[at:at+n], e.scratch[at-n:at])
+	return true
 }
 
 // stored is the compressor of uncompressed tiles.

@@ -58,6 +58,9 @@ func (z *sizing) choose(alignW, alignH int) error {
 			}
 		}
 	}
+	if z.chooseForOverviews(tileW, tileH) {
+		return nil
+	}
 	most := z.target()
 	for _, cell := range [][2]int{{tileW, tileH}, {alignW, alignH}} {
 		for target := z.sparse(cell, most, square); target > targetPixels/64; target /= 2 {
@@ -72,6 +75,37 @@ func (z *sizing) choose(alignW, alignH int) error {
 		}
 	}
 	return z.tooLittle(alignW, alignH)
+}
+
+// chooseForOverviews chooses blocks that have whole tiles of the finest overviews, if there are
+// enough of them within the budget. Their workers then encode these tiles, whose pixels would
+// otherwise be written to the spool and read back. The blocks are higher than others, so stored
+// pieces that several blocks share would be kept longer or decoded twice.
+func (z *sizing) chooseForOverviews(tileW, tileH int) bool {
+	w, h := tileW, tileH
+	for _, o := range z.outs {
+		if len(o.Factors) > 0 {
+			f := min(o.Factors[0], spool.MaxFusedFactor)
+			w, h = output.LCM(w, o.TileWidth*f), output.LCM(h, o.TileHeight*f)
+		}
+		if w > targetPixels || h > targetPixels/w {
+			return false
+		}
+	}
+	if w == tileW && h == tileH || z.overlap > 0 || z.needs != nil {
+		return false
+	}
+	w, h = z.grow([2]int{w, h}, targetPixels, false)
+	if z.blocks(w, h) < 4*z.plan.Workers {
+		return false
+	}
+	plan := block.Plan{Width: z.grid.Width, Height: z.grid.Height, WindowWidth: w, WindowHeight: h}
+	for _, f := range z.in.Files {
+		if f.Warp != nil || f.Info.TileWidth >= f.Info.Grid.Width || Shared(f, plan) {
+			return false
+		}
+	}
+	return z.fits(w, h)
 }
 
 // grow returns the sides of a block of at most target pixels, unless a cell has more. Blocks grow

@@ -66,14 +66,20 @@ func (e *Encoder) Encode(b block.Block, a *ndarray.Array, x Extra) (*Record, err
 		e.describe(r)
 		return r, nil
 	}
+	start := time.Now()
+	levels, err := e.reduce(b, a) // first, while the pixels are in the cache
+	if err != nil {
+		return nil, err
+	}
 	begin := time.Now()
+	inOverviews := begin.Sub(start)
 	var inStats time.Duration
 	w := b.Window
 	if e.memory != nil {
 		r.Data = e.memory[:0]
 	}
 	if cap(r.Data) == 0 { // pages that are never written take no memory, and growing copies all others
-		r.Data = make([]byte, 0, l.tileBytes(b)+l.overviewBytes(b.Number))
+		r.Data = make([]byte, 0, l.dataBytes(b))
 	}
 	for plane := range l.File.Planes() {
 		for at := range l.tilesIn(w) {
@@ -101,8 +107,12 @@ func (e *Encoder) Encode(b block.Block, a *ndarray.Array, x Extra) (*Record, err
 	}
 	e.timings.Record("statistics", e.lane, b.Number, begin, inStats)
 	e.timings.Record("encoding", e.lane, b.Number, begin.Add(inStats), time.Since(begin)-inStats)
-	if err := e.reduce(b, a); err != nil {
-		return nil, err
+	if len(levels) > 0 {
+		begin := time.Now()
+		if err := e.appendLevels(b, levels); err != nil {
+			return nil, err
+		}
+		e.timings.Record("overviews", e.lane, b.Number, begin.Add(-inOverviews), time.Since(begin)+inOverviews)
 	}
 	e.describe(r)
 	return r, nil
@@ -191,13 +201,13 @@ func (e *Encoder) moments(plane, width, height int) []stats.Moments {
 	return list
 }
 
-// reduce appends the block's pixels of all overview levels that are made block by block.
-func (e *Encoder) reduce(b block.Block, a *ndarray.Array) error {
+// reduce returns the block's pixels of all bands by level, of the levels that are made block by
+// block. They are valid until the next call.
+func (e *Encoder) reduce(b block.Block, a *ndarray.Array) ([][]byte, error) {
 	l := e.l
 	if len(l.levels) == 1 {
-		return nil
+		return nil, nil
 	}
-	defer e.timings.Start("overviews", e.lane, b.Number).Stop()
 	type source struct {
 		factor int
 		plane  overview.Plane
@@ -228,13 +238,13 @@ func (e *Encoder) reduce(b block.Block, a *ndarray.Array) error {
 				from.plane.Mask = nil
 			}
 			w, h := overview.Reduced(from.plane.Width, f), overview.Reduced(from.plane.Height, f)
-			if sections[i] == nil {
-				sections[i], rest = rest[:l.sectionBytes(i, b.Number)], rest[l.sectionBytes(i, b.Number):]
+			if n := l.sectionBytes(i, b.Number); sections[i] == nil {
+				sections[i], rest = rest[:n], rest[n:]
 			}
 			n := w * h * l.File.Type.Size()
 			dst := sections[i][band*n : (band+1)*n]
 			if err := overview.Reduce(l.Method, dst, from.plane, f, l.File.Nodata); err != nil {
-				return err
+				return nil, err
 			}
 			from = source{v.factor, overview.Plane{Type: l.File.Type, Width: w, Height: h, Stride: w, Data: dst}}
 			if band == l.Alpha-1 {
@@ -243,10 +253,47 @@ func (e *Encoder) reduce(b block.Block, a *ndarray.Array) error {
 			}
 		}
 	}
+	return sections, nil
+}
+
+// appendLevels appends the encoded tiles of the levels that are whole in the block, and the block's
+// pixels of the others.
+func (e *Encoder) appendLevels(b block.Block, sections [][]byte) error {
+	l := e.l
 	for i, s := range sections {
-		if s != nil {
+		if l.levels[i].whole {
+			if err := e.encodeLevel(b, i, s); err != nil {
+				return err
+			}
+		}
+	}
+	for i, s := range sections {
+		if l.levels[i].pixels() {
 			e.rec.sections = append(e.rec.sections, section{i, len(e.rec.Data), len(s)})
 			e.rec.Data = append(e.rec.Data, s...)
+		}
+	}
+	return nil
+}
+
+// encodeLevel appends the tiles of the block in an overview level whose pixels of all bands are
+// given.
+func (e *Encoder) encodeLevel(b block.Block, level int, pixels []byte) error {
+	l, r := e.l, &e.rec
+	w := l.blockWindow(level, b)
+	a := ndarray.FromBytes(l.File.Type, pixels, l.File.Bands, w.Height, w.Width)
+	for plane := range l.File.Planes() {
+		for at := range l.tilesIn(w) {
+			e.gather(a, plane, l.tileWindow(level, at.col, at.row).Shift(-w.Col, -w.Row))
+			coding, final := e.chooser.coding()
+			t := recordTile{level: level, index: l.File.TileIndex(level, plane, at.col, at.row), offset: len(r.Data),
+				final: final}
+			var err error
+			if r.Data, err = e.encoder(coding).Encode(r.Data, e.pixels); err != nil {
+				return err
+			}
+			t.length = len(r.Data) - t.offset
+			r.tiles = append(r.tiles, t)
 		}
 	}
 	return nil

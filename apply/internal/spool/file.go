@@ -49,7 +49,7 @@ func (s *File) ReadAt(p []byte, offset int64) (int, error) { return s.f.ReadAt(p
 
 const (
 	magic       = "LEATPART"
-	version     = 3
+	version     = 4
 	recordMagic = "LREC"
 	nonceBytes  = 8
 

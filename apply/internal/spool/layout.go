@@ -46,7 +46,13 @@ type levelLayout struct {
 	// blocks divide the grid.
 	fused  bool
 	blocks block.Plan
+	// whole is set for a fused level whose blocks have whole tiles: their records have the encoded
+	// tiles. Records have the pixels of the other fused levels.
+	whole bool
 }
+
+// pixels reports whether records have the level's pixels.
+func (v *levelLayout) pixels() bool { return v.fused && !v.whole }
 
 // NewLayout returns the layout of an output's records.
 func NewLayout(s Spec) (*Layout, error) {
@@ -63,11 +69,19 @@ func NewLayout(s Spec) (*Layout, error) {
 			v.blocks = block.Plan{Width: v.size.Width, Height: v.size.Height,
 				WindowWidth:  overview.Reduced(s.Blocks.WindowWidth, f),
 				WindowHeight: overview.Reduced(s.Blocks.WindowHeight, f)}
+			// Coarser levels are made from the pixels of the last level that is fused.
+			last := i+1 < len(s.Factors) && s.Factors[i+1] > MaxFusedFactor
+			v.whole = !last && wholeTiles(v.blocks.WindowWidth, s.File.TileWidth, v.size.Width) &&
+				wholeTiles(v.blocks.WindowHeight, s.File.TileHeight, v.size.Height)
 		}
 		l.levels = append(l.levels, v)
 	}
 	return l, nil
 }
+
+// wholeTiles reports whether blocks with sides of n pixels have whole tiles in a level of size
+// pixels.
+func wholeTiles(n, tile, size int) bool { return n%tile == 0 || n >= size }
 
 // tileWindow returns the part of a level that a tile covers.
 func (l *Layout) tileWindow(level, col, row int) block.Window {
@@ -100,34 +114,45 @@ func (l *Layout) tilesIn(w block.Window) iter.Seq[position] {
 	}
 }
 
-// tilesOf returns the indices of the tiles of full resolution that a block covers, in the order in
-// which they are encoded.
-func (l *Layout) tilesOf(b block.Block) (list []int) {
+// encodedTile is a tile of a level, of which 0 is full resolution, in the record of a block.
+type encodedTile struct{ level, index int }
+
+// tilesOf returns the tiles in a block's record, in the order in which they are encoded.
+func (l *Layout) tilesOf(b block.Block) (list []encodedTile) {
 	if l.NoPixels {
 		return nil
 	}
-	for plane := range l.File.Planes() {
-		for p := range l.tilesIn(b.Window) {
-			list = append(list, l.File.TileIndex(0, plane, p.col, p.row))
+	for i := range l.levels {
+		if v := &l.levels[i]; i > 0 && !v.whole {
+			continue
+		}
+		for plane := range l.File.Planes() {
+			for p := range l.tilesIn(l.blockWindow(i, b)) {
+				list = append(list, encodedTile{i, l.File.TileIndex(i, plane, p.col, p.row)})
+			}
 		}
 	}
 	return list
 }
 
-// tileBytes returns the size of a block's tiles before they are encoded.
-func (l *Layout) tileBytes(b block.Block) int {
-	tiles := 0
-	for range l.tilesIn(b.Window) {
-		tiles++
+// blockWindow returns the part of a level, full resolution or a fused one, that a block covers.
+func (l *Layout) blockWindow(level int, b block.Block) block.Window {
+	if level == 0 {
+		return b.Window
 	}
-	return tiles * l.File.Planes() * l.File.Shape().Bytes()
+	return l.levels[level].blocks.At(b.Number).Window
 }
 
-// sectionOffset returns where a block's pixels of an overview level begin, from those of its first
-// level on.
+// dataBytes returns the size of a block's record before its tiles are encoded.
+func (l *Layout) dataBytes(b block.Block) int {
+	return len(l.tilesOf(b))*l.File.Shape().Bytes() + int(l.sectionOffset(len(l.levels), b.Number))
+}
+
+// sectionOffset returns where a block's pixels of an overview level begin, from those of the first
+// level whose pixels are in records.
 func (l *Layout) sectionOffset(level, block int) (offset int64) {
-	for i, v := range l.levels[:level] {
-		if i > 0 && v.fused {
+	for i := range l.levels[:level] {
+		if l.levels[i].pixels() {
 			offset += l.sectionBytes(i, block)
 		}
 	}
@@ -140,7 +165,14 @@ func (l *Layout) sectionBytes(level, block int) int64 {
 }
 
 // overviewBytes returns the size of a block's pixels of all overview levels made block by block.
-func (l *Layout) overviewBytes(block int) int { return int(l.sectionOffset(len(l.levels), block)) }
+func (l *Layout) overviewBytes(block int) (bytes int) {
+	for i, v := range l.levels {
+		if v.fused {
+			bytes += int(l.sectionBytes(i, block))
+		}
+	}
+	return bytes
+}
 
 // bandsPerTile returns how many bands a tile holds.
 func (l *Layout) bandsPerTile() int { return l.File.Bands / l.File.Planes() }

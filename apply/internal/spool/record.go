@@ -16,7 +16,7 @@ import (
 // Record is the result of a block for one output: the contents of its record in the spool, and the
 // record's tables in decoded form.
 type Record struct {
-	Data  []byte // encoded tiles, then overview pixels
+	Data  []byte // encoded tiles of full resolution and overviews, then overview pixels
 	Meta  []byte // written before Data: tables of what Data holds
 	Extra Extra
 
@@ -31,7 +31,7 @@ type extent struct{ offset, length int64 }
 
 // recordTile is an encoded tile in a record's data.
 type recordTile struct {
-	index          int
+	level, index   int
 	offset, length int
 	final          bool            // whether its coding is the chosen one
 	moments        []stats.Moments // of the bands in the tile
@@ -154,11 +154,11 @@ func (l *Layout) parseMeta(b block.Block, head []byte, total int64) (*Record, er
 	}
 	at := 0
 	for i := range nTiles {
-		p := recordTile{index: t.Uint32(), offset: at, length: t.Uint32()}
+		p := recordTile{level: want[i].level, index: t.Uint32(), offset: at, length: t.Uint32()}
 		final := t.Uint32()
 		n := t.Uint32()
-		if p.index != want[i] || final > 1 || p.length < tiffwrite.FrameBytes || n != 0 && n != 1 &&
-			n != l.bandsPerTile() {
+		if p.index != want[i].index || final > 1 || p.length < tiffwrite.FrameBytes || n != 0 && n != 1 &&
+			n != l.bandsPerTile() || p.level > 0 && n != 0 {
 			return bad("tile %d does not match the block", i)
 		}
 		p.final = final == 1
@@ -171,15 +171,15 @@ func (l *Layout) parseMeta(b block.Block, head []byte, total int64) (*Record, er
 			}
 			p.moments = append(p.moments, m)
 		}
-		if wanted := l.bandsPerTile(); len(p.moments) != wanted &&
+		if wanted := l.bandsPerTile(); p.level == 0 && len(p.moments) != wanted &&
 			(len(p.moments) != 0 || !p.final || l.Statistics) {
 			return bad("tile %d lacks statistics", i)
 		}
 		at += p.length
 		r.tiles = append(r.tiles, p)
 	}
-	for i, v := range l.levels {
-		if !v.fused {
+	for i := range l.levels {
+		if !l.levels[i].pixels() {
 			continue
 		}
 		s := section{t.Uint32(), at, t.Uint32()}

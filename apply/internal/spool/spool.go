@@ -34,8 +34,8 @@ type Spool struct {
 // level is full resolution or one overview.
 type level struct {
 	tiles []tile
-	// waiting is how many blocks each tile of an overview made block by block still waits for.
-	// Spool.mu guards it.
+	// waiting is how many blocks each tile of an overview still waits for whose pixels are in
+	// records. Spool.mu guards it.
 	waiting []int32
 }
 
@@ -66,7 +66,7 @@ func New(file *File, l *Layout, c *Chooser, timings *timing.Recorder) *Spool {
 	for i, v := range l.levels {
 		across, down := l.File.TileGrid(i)
 		lev := level{tiles: make([]tile, across*down*l.File.Planes())}
-		if v.fused {
+		if v.pixels() {
 			if s.sections == nil {
 				s.sections = make([]int64, l.Blocks.Count())
 			}
@@ -136,7 +136,7 @@ func (s *Spool) commit(b block.Block, r *Record, offset int64) ([]levelTile, err
 		}
 	}
 	for _, t := range r.tiles {
-		s.levels[0].tiles[t.index] = newTile(offset+int64(t.offset), t.length, t.final)
+		s.levels[t.level].tiles[t.index] = newTile(offset+int64(t.offset), t.length, t.final)
 		tilesPerPlane := s.moments[0].tiles
 		for i, m := range t.moments {
 			s.moments[t.index/tilesPerPlane+i].set(t.index%tilesPerPlane, m)
@@ -151,8 +151,8 @@ func (s *Spool) sample(e *Encoder, r *Record, encoded func(t recordTile) ([]byte
 		if _, decided := s.chooser.coding(); decided {
 			return nil
 		}
-		if t.final {
-			continue // it was made after a choice that a later record contains
+		if t.final || t.level > 0 {
+			continue // it was made after a choice that a later record contains, or is no sample
 		}
 		if s.chooser.needs(t.index, t.moments[0]) {
 			data, err := encoded(t)

@@ -3,6 +3,7 @@ package spool
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -131,13 +132,15 @@ func FuzzSpool(f *testing.F) {
 }
 
 // testLayout returns the layout of an output of 100 x 70 pixels with an overview, in blocks of 64.
-func testLayout(tb testing.TB) *Layout {
+// testLayout returns a layout of blocks with this side. Blocks of 64 have whole tiles of the
+// overview, and those of 32 do not.
+func testLayout(tb testing.TB, side int) *Layout {
 	tb.Helper()
 	const w, h = 100, 70
 	l, err := NewLayout(Spec{Output: "out",
 		File: tiffwrite.FileSpec{Path: "a.tif", Width: w, Height: h, Bands: 1, Type: ndarray.Uint8, TileWidth: 32,
 			TileHeight: 32, Levels: []raster.Size{{Width: overview.Reduced(w, 2), Height: overview.Reduced(h, 2)}}},
-		Blocks:     block.Plan{Width: w, Height: h, WindowWidth: 64, WindowHeight: 64},
+		Blocks:     block.Plan{Width: w, Height: h, WindowWidth: side, WindowHeight: side},
 		Candidates: tiffwrite.Candidates(ndarray.Uint8, tiffwrite.Deflate), Factors: []int{2}, Method: overview.Average,
 		Statistics: true, Histogram: true})
 	if err != nil {
@@ -156,7 +159,13 @@ func pixels(b block.Block) *ndarray.Array {
 }
 
 func TestRecordRoundTrip(t *testing.T) {
-	l := testLayout(t)
+	for _, side := range []int{32, 64} {
+		t.Run(fmt.Sprint(side), func(t *testing.T) { recordRoundTrip(t, testLayout(t, side), side == 64) })
+	}
+}
+
+func recordRoundTrip(t *testing.T, l *Layout, whole bool) {
+	t.Helper()
 	e := NewEncoder(l, NewChooser(l, nil), nil, "")
 	for n := range l.Blocks.Count() {
 		b := l.Blocks.At(n)
@@ -180,14 +189,26 @@ func TestRecordRoundTrip(t *testing.T) {
 			string(read.Extra.Values[0]) != "a value" || len(read.Extra.Values) != 2 || len(read.tiles) != len(made.tiles) {
 			t.Errorf("block %d: %+v, not %+v", n, read, made)
 		}
+		if last := read.tiles[len(read.tiles)-1]; (last.level == 1) != whole || (len(read.sections) == 0) != whole {
+			t.Errorf("block %d: the last tile is of level %d, and there are %d sections", n, last.level, len(read.sections))
+		}
 	}
 }
 
 func TestSpoolResume(t *testing.T) {
-	l := testLayout(t)
+	for _, side := range []int{32, 64} {
+		t.Run(fmt.Sprint(side), func(t *testing.T) { spoolResume(t, testLayout(t, side)) })
+	}
+}
+
+func spoolResume(t *testing.T, l *Layout) {
+	t.Helper()
 	f := testFile(t)
 	s := New(f, l, NewChooser(l, f), nil)
-	for _, n := range []int{0, 2, 3} {
+	for n := range l.Blocks.Count() {
+		if n == 1 {
+			continue
+		}
 		b := l.Blocks.At(n)
 		e := s.NewEncoder("")
 		r, err := e.Encode(b, pixels(b), Extra{Values: [][]byte{{byte(n)}}})
@@ -253,11 +274,16 @@ func TestSpoolResume(t *testing.T) {
 	if m := again.Moments(0); m.Total != 7000 {
 		t.Errorf("moments of %d pixels", m.Total)
 	}
+	for i, tile := range again.levels[1].tiles {
+		if tile.bytes == 0 {
+			t.Errorf("tile %d of the overview: %+v", i, tile)
+		}
+	}
 }
 
 // FuzzRecord checks that an accepted record fits its block, whatever its bytes.
 func FuzzRecord(f *testing.F) {
-	l := testLayout(f)
+	l := testLayout(f, 64)
 	e := NewEncoder(l, NewChooser(l, nil), nil, "fuzz")
 	for n := range l.Blocks.Count() {
 		b := l.Blocks.At(n)
