@@ -66,7 +66,14 @@ func churn(ctx context.Context, p *Pool, s *source, r *rand.Rand, names, ops int
 	for i := 0; (i < ops || ops == 0) && ctx.Err() == nil; i++ {
 		switch k := r.IntN(10); {
 		case k < 5 && len(held) < 20 || len(held) == 0:
-			held = append(held, p.Prefetch(s, fmt.Sprint(r.IntN(names))))
+			name := fmt.Sprint(r.IntN(names))
+			if r.IntN(3) > 0 {
+				held = append(held, p.Prefetch(s, name))
+				break
+			}
+			known := s.get(name) // this version, or perhaps one before
+			known.version = max(0, known.version-r.IntN(2))
+			held = append(held, p.PrefetchVersion(s, name, known.info(name), r.IntN(4) == 0))
 		case k < 8:
 			l := held[r.IntN(len(held))]
 			// At the end of ctx, who waits has what it wants.
