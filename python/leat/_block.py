@@ -238,9 +238,13 @@ class Block:
 
     def coordinates(self) -> tuple[Array, Array]:
         """Return the map coordinates of the pixels' centres: x of each column and y of each row,
-        float64.
+        float64, in units of the CRS.
 
         In a rotated grid, these do not exist: that is a ValueError.
+
+        >>> def distance(b):  # from a point, of shape (rows, columns)
+        ...     x, y = b.coordinates()
+        ...     b.out = np.hypot(x - 650000, y[:, np.newaxis] - 4850000)
         """
         t = self.transform
         if t[2] or t[4]:
@@ -256,6 +260,12 @@ class Block:
 
         Pixels that are nodata, NaN, masked or outside their file are not valid. Call it before you
         write to the input.
+
+        >>> import leat, tempfile
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     red = leat.demo(directory, size=64)["red"]
+        ...     leat.apply(lambda b: b.emit(b.valid("red").sum()), dict(red=red), workers=0).values
+        [4013]
         """
         i = self._input(name)
         valid = [v.copy() for v in self._validity(i)]  # the caller may write to them
@@ -264,6 +274,10 @@ class Block:
     def masked(self, name: str) -> Any:
         """Return an input as a masked array, in which invalid pixels are masked; a list of them if
         it is a list.
+
+        >>> def anomaly(b):
+        ...     red = b.masked("red").astype("f4")
+        ...     b.out = red - b.params["mean"]  # masked pixels become nodata
         """
         pixels, valid = self[name], self.valid(name)
         if isinstance(pixels, list):
@@ -273,6 +287,9 @@ class Block:
     def nodata(self, name: str, band: int = 1) -> Any:
         """Return the nodata value of a band of an input's first file, counted from 1; None if it
         has none, NaN if the job applies scale and offset.
+
+        >>> def fill(b):
+        ...     b.red[b.red == b.nodata("red")] = 0
         """
         values = self._run.inputs[self._input(name)].files[0].seen_nodata
         if not 1 <= band <= len(values):
@@ -281,7 +298,11 @@ class Block:
         return values[band - 1]
 
     def path(self, name: str) -> Union[str, list[str]]:
-        """Return the name of an input's file; a list of names if it is a list."""
+        """Return the name of an input's file; a list of names if it is a list.
+
+        >>> def dates(b):
+        ...     b.emit([path[-12:-4] for path in b.path("scenes")])
+        """
         i = self._run.inputs[self._input(name)]
         return [f.path for f in i.files] if i.list else i.files[0].path
 
@@ -291,6 +312,9 @@ class Block:
 
         It is a view of the same memory. ``attrs`` has nodata, if the input has it, and crs. x and y
         have no coordinates if the grid is rotated or has no transform.
+
+        >>> def gradient(b):
+        ...     b.out = b.xarray("dem").differentiate("x").values
         """
         import xarray
         i = self._run.inputs[self._input(name)]
@@ -321,7 +345,16 @@ class Block:
         return self._run.state
 
     def emit(self, value: Any) -> None:
-        """Pass a value of this block to the caller of leat.apply, in the order of blocks."""
+        """Pass a value of this block to the caller of leat.apply, in the order of blocks.
+
+        The value is one that JSON can represent, or a number or an array of NumPy.
+
+        >>> import leat, tempfile
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     red = leat.demo(directory, size=64)["red"]
+        ...     leat.apply(lambda b: b.emit([b.number, b.rows]), dict(red=red), workers=0).values
+        [[0, 64]]
+        """
         if not self._run.emits:
             raise RuntimeError("nothing receives the values that the function emits")
         self._live()
@@ -335,6 +368,9 @@ class Block:
         Its values are undefined: fill all of it. It is in the memory from which leat writes the
         output, so that nothing is copied. dtype and bands may be left out if the output declares
         them.
+
+        >>> def difference(b):
+        ...     np.subtract(b.nir, b.red, dtype="i4", out=b.new("out", "i4"))
         """
         o = self._output(name)
         t = np.dtype(dtype if dtype is not None else o.type or "O").newbyteorder("=")
@@ -368,6 +404,9 @@ class Block:
         The output has the array's type, or that which it declares: then values are rounded, halves
         to even. A value that the type can't hold is an error. Masked pixels, and NaN where the type
         has none, become nodata; that is an error for integers without a nodata value.
+
+        >>> def brightest(b):
+        ...     b.set("out", b.red.max(axis=0))
         """
         o = self._output(name)
         kept = self._outputs.get(name)

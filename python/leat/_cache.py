@@ -331,7 +331,14 @@ class Cache(CacheFiller):
 
     @uses_file
     def stats(self) -> CacheStats:
-        """Return what the cache has and what all processes counted."""
+        """Return what the cache has and what all processes counted.
+
+        >>> import leat
+        >>> with leat.Cache(10) as cache:
+        ...     stored = cache.put(3, b"three")
+        ...     cache.stats().stored
+        1
+        """
         self._check(0)
         words = self._fast[1]
         count = [0] * COUNTERS
@@ -354,6 +361,12 @@ class Cache(CacheFiller):
         It waits for calls of other threads that read or write the file, but not for functions
         that fill slots. A signal handler that interrupts such a call of its own thread does not
         wait: the call closes the cache when it ends.
+
+        >>> import leat
+        >>> cache = leat.Cache(10)
+        >>> cache.close()
+        >>> cache.closed
+        True
         """
         if self._closed:
             return

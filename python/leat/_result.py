@@ -13,6 +13,15 @@ class Result:
 
     Its text is a line for each output, and in a notebook also a quicklook of the first output and
     the timings of the run's stages.
+
+    >>> import leat, tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     scene = leat.demo(directory, size=64)
+    ...     result = leat.apply("nir > red", scene, directory + "/vegetation.tif")
+    >>> result.paths["out"].endswith("vegetation.tif"), result.blocks, result.grid["width"]
+    (True, 1, 64)
+    >>> result.statistics["out"][0]["max"]
+    1
     """
 
     paths: dict[str, str]
@@ -106,6 +115,9 @@ class Result:
 
         name is that of the output, by default the first. ax are axes to draw in; without them a
         figure is made.
+
+        >>> def show(result, file):
+        ...     result.plot("ndvi").figure.savefig(file)
         """
         if not self.paths:
             raise ValueError("plot: the run has no outputs")
@@ -203,7 +215,14 @@ class Raster:
         return self.json[name]
 
     def keys(self) -> Iterator[str]:
-        """Return the names of the fields of json."""
+        """Return the names of the fields of json.
+
+        >>> import leat, tempfile
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     red = leat.open(leat.demo(directory, size=64)["red"])
+        >>> "grid" in red.keys(), red["grid"]["width"]
+        (True, 64)
+        """
         return iter(self.json)
 
     def __repr__(self) -> str:
@@ -216,7 +235,11 @@ class Raster:
         return _picture(self.path) + f"<pre>{html.escape(repr(self))}</pre>"
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the quicklook by Matplotlib, in map coordinates, and return the axes."""
+        """Draw the quicklook by Matplotlib, in map coordinates, and return the axes.
+
+        >>> def show(path, file):
+        ...     leat.open(path).plot().figure.savefig(file)
+        """
         return _plot(self.path, self.path, self.json["grid"], ax)
 
 

@@ -78,7 +78,7 @@ class Pools(SceneCase):
         self.assertEqual(self.left(), [])
 
     def test_pools(self) -> None:
-        for method in ("fork", "forkserver"):
+        for method in ("fork", "spawn", "forkserver"):
             with self.subTest(method), multiprocessing.get_context(method).Pool(2) as pool:
                 self.check(pool.map(run, self.tasks(0)))
 

@@ -228,12 +228,12 @@ class FullDisk(TestCase):
 
 
 class Loader(TestCase):
-    """torch's DataLoader with workers that fork, and some that are spawned."""
+    """torch's DataLoader with workers of every start method."""
 
     @unittest.skipUnless(ALL, "in make test-all: imports torch")
     @needs("torch")
     def test_epochs(self) -> None:
-        for method in ("fork", "spawn"):
+        for method in ("fork", "spawn", "forkserver"):
             with self.subTest(method):
                 reads = self.path(method)
                 with leat.Cache(64, dir=self.dir) as cache:

@@ -128,6 +128,17 @@ class Sources(unittest.TestCase):
                     if not member.startswith("_") and callable(function):
                         self.assertTrue(inspect.getdoc(function), f"{name}.{member}")
 
+    def test_public_names_have_examples(self) -> None:
+        for name in NAMES:
+            value = getattr(leat, name)
+            if inspect.isclass(value) and issubclass(value, leat.Error):
+                continue
+            self.assertIn(">>>", inspect.getdoc(value) or "", name)
+            for member in vars(value) if inspect.isclass(value) else ():
+                function = getattr(value, member)
+                if not member.startswith("_") and inspect.isroutine(function):
+                    self.assertIn(">>>", inspect.getdoc(function) or "", f"{name}.{member}")
+
     def test_docstring_examples(self) -> None:
         for name in modules():
             try:
