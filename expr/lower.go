@@ -4,13 +4,15 @@ import "leat/ndarray"
 
 // instr is one vector operation on registers.
 type instr struct {
-	run  runner
-	op   op
-	dst  int
-	args []int // registers of the operands; run knows their kinds
-	k    float64
-	ref  int
-	root *root
+	run      runner
+	op       op
+	dst      int
+	args     []int // registers of the operands; run knows their kinds
+	k        float64
+	ref      int
+	root     *root
+	narrow   bool // an operation of float32 registers
+	constant bool // the operand without a register is k
 	// items of a reduction: args[:items] are its values, args[items:] their masks.
 	items int
 }
@@ -128,6 +130,7 @@ func (b *builder) lower(p *Program) {
 			b.emit(at, id)
 		}
 	}
+	p.joinSteps()
 }
 
 // findDirect selects the roots that can be computed in the output's own memory. Their store, which
@@ -253,7 +256,7 @@ func (b *builder) release(at int, ids ...int) {
 // emit appends the instruction of a node.
 func (b *builder) emit(at, id int) {
 	n := &b.nodes[id]
-	in := instr{op: n.op, k: n.k, ref: -1}
+	in := instr{op: n.op, k: n.k, ref: -1, narrow: n.reg == reg32}
 	if n.op == opLoad || n.op == opLoadMask {
 		in.ref = b.refOf[n.ref]
 	}
@@ -341,13 +344,14 @@ func (b *builder) choose(in *instr, n *node, src regKind) []int {
 	case x.op == opConst && y.op != opConst:
 		k, side = x.k, -1
 	}
-	switch constant := in.select2(n.reg, src, side, k); {
-	case constant && side > 0:
-		return n.args[:1]
-	case constant:
-		return n.args[1:]
+	if !in.select2(n.reg, src, side, k) {
+		return n.args
 	}
-	return n.args
+	in.k, in.constant = k, true
+	if side > 0 {
+		return n.args[:1]
+	}
+	return n.args[1:]
 }
 
 func (b *builder) emitStore(r *root) {

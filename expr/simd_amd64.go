@@ -56,6 +56,7 @@ func splitPixelsAVX(d, counts *uint16, c *byte, n int)
 func roundAVX(d *int32, a *float32, n int, lo, hi float32) (beyond bool)
 func narrow8AVX(d *uint8, a *int32, n int)
 func narrow16AVX(d *uint16, a *int32, n int)
+func hornerAVX(d, x *float32, n int, k *float32, count int)
 
 // wide returns a kernel that uses a vector routine for whole steps and a Go loop for the rest.
 func wide[T real](step int, f func(d, a, b *T, n int), rest func(d, a, b []T)) func(d, a, b []T) {
@@ -259,3 +260,13 @@ func round32Fast(d []int32, a []float32, lo, hi float32) (n int, beyond bool) {
 
 func narrow8Fast(d []uint8, s []int32) int   { return whole(step32, narrow8AVX, d, s) }
 func narrow16Fast(d []uint16, s []int32) int { return whole(step32, narrow16AVX, d, s) }
+
+func hornerFast(d, x, constants []float32) int {
+	n := len(d) &^ 63
+	if !hasAVX2 || n == 0 || len(constants) == 0 {
+		return 0
+	}
+	_ = x[n-1]
+	hornerAVX(&d[0], &x[0], n, &constants[0], len(constants))
+	return n
+}

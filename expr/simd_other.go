@@ -28,4 +28,5 @@ func splitPixelsFast(_, _ []uint16, _ []byte) int                  { return 0 }
 func splitKeysFast(_, _ []int32, _ []byte) int                     { return 0 }
 func round32Fast([]int32, []float32, float32, float32) (int, bool) { return 0, false }
 func narrow8Fast([]uint8, []int32) int                             { return 0 }
+func hornerFast(_, _, _ []float32) int                             { return 0 }
 func narrow16Fast([]uint16, []int32) int                           { return 0 }
