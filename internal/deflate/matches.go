@@ -1,5 +1,7 @@
 package deflate
 
+import "math/bits"
+
 const (
 	patience   = 32 // bytes without a match before a matcher skips; half of it for pixels
 	maxSkip    = 16 // bytes
@@ -24,7 +26,7 @@ func (e *Encoder) matches(src []byte, at, end, least int) int {
 		v := load(src, i)
 		if uint32(v^v>>8) == 0 {
 			tokens[n] = literal | uint32(v&255)
-			to := matchEnd(src, i+5, 1, end)
+			to := runEnd(src, i+5, end)
 			n = appendRun(tokens, n+1, to-i-1)
 			i, base, missed = to, n, 0
 			continue
@@ -163,8 +165,14 @@ func (e *Encoder) pixels(src []byte, at, end int) int {
 // pixelsAfterWindow is pixels after the places of the window before at have been entered in the
 // table.
 func (e *Encoder) pixelsAfterWindow(src []byte, at, end int) int {
-	for i := max(0, at-window); i < min(at, end-7); i += 2 {
-		e.table[pixelHash(load(src, i))] = uint16(i)
+	limit := min(at, end-7)
+	for i := max(0, at-window); i < limit; i += 2 {
+		v := load(src, i)
+		if v == bits.RotateLeft64(v, 16) && i+8 < limit && load(src, i+8) == v {
+			i += 6 // the last place of equal pixels would replace the others
+			continue
+		}
+		e.table[pixelHash(v)] = uint16(i)
 	}
 	return e.pixels(src, at, end)
 }

@@ -26,7 +26,7 @@ func (e *Encoder) runs(src []byte, at, end int) int {
 		if x>>32 != 0 {
 			to = i + bits.TrailingZeros64(x)>>3
 		} else {
-			to = matchEnd(src, to, 1, end)
+			to = runEnd(src, to, end)
 		}
 		i, start = to, to
 		if to-from < 5 {
@@ -56,7 +56,7 @@ func (e *Encoder) sparse(src []byte, at, end int) int {
 		}
 		if uint32(v^v>>8) == 0 {
 			n = appendLiterals(tokens, n, src, done, i+1)
-			to := matchEnd(src, i+5, 1, end)
+			to := runEnd(src, i+5, end)
 			n = appendRun(tokens, n, to-i-1)
 			i, done = to, to
 			continue

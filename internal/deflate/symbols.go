@@ -96,6 +96,19 @@ func matchEnd(src []byte, i, d, end int) int {
 	return i
 }
 
+// runEnd is matchEnd at a distance of 1. It compares 32 bytes at once, since runs may be long.
+func runEnd(src []byte, i, end int) int {
+	v := uint64(src[i-1]) * 0x0101010101010101
+	for i+32 <= end {
+		p := (*[32]byte)(src[i:])
+		if (load(p[:], 0)^v)|(load(p[:], 8)^v)|(load(p[:], 16)^v)|(load(p[:], 24)^v) != 0 {
+			break
+		}
+		i += 32
+	}
+	return matchEnd(src, i, 1, end)
+}
+
 // appendRun stores the tokens of a run of length bytes at distance 1 from n on and returns the next
 // place.
 func appendRun(tokens []uint32, n, length int) int {
