@@ -51,20 +51,9 @@ func newNames(job *resolve.Job) *names {
 
 func newBlock(b *exec.Block, n *names) *Block { return &Block{Block: b.Block, exec: b, names: n} }
 
-// Total returns the number of blocks of the run.
-func (b *Block) Total() int { return b.exec.Blocks().Count() }
-
-// First reports whether this is block 0. Blocks are computed in any order.
-func (b *Block) First() bool { return b.Number == 0 }
-
-// Last reports whether this is the block with the highest number.
-func (b *Block) Last() bool { return b.Number == b.Total()-1 }
-
-// BlocksAcross returns the number of columns of blocks.
-func (b *Block) BlocksAcross() int { return b.exec.Blocks().Cols() }
-
-// BlocksDown returns the number of rows of blocks.
-func (b *Block) BlocksDown() int { return b.exec.Blocks().Rows() }
+// Blocks returns how the grid of the run is divided into blocks: their number is its Count, and
+// they are in Rows rows and Cols columns. Blocks are computed in any order.
+func (b *Block) Blocks() block.Plan { return b.exec.Blocks() }
 
 // Overlap returns the width of the margin in pixels, the same on each side.
 func (b *Block) Overlap() int { return b.exec.Overlap() }
@@ -153,9 +142,6 @@ func (b *Block) ValidList(name string) []*ndarray.Array {
 	}
 	return list
 }
-
-// Path returns the name of an input's first file.
-func (b *Block) Path(name string) string { return b.Paths(name)[0] }
 
 // Paths returns the names of an input's files.
 func (b *Block) Paths(name string) []string {

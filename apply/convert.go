@@ -7,9 +7,6 @@ import (
 	"leat/ndarray"
 )
 
-// Float are the types that As converts to.
-type Float interface{ float32 | float64 }
-
 // As returns the pixels of an input of one file and one band as a slice of rows*columns values of
 // type T, whatever the type of the file. Pixels that are not valid (see Block.Valid) are NaN; with
 // Controls.Unscale or Input.Scale the others are pixel*scale+offset. Integers that T can't
@@ -17,7 +14,7 @@ type Float interface{ float32 | float64 }
 //
 // The slice is the caller's until the function returns: later blocks reuse its memory. As panics
 // like Block.In, if the input has several bands, and if its pixels are complex.
-func As[T Float](b *Block, input string) []T {
+func As[T float32 | float64](b *Block, input string) []T {
 	if n := len(b.exec.File(b.file(input)).Layers); n != 1 {
 		panic(fmt.Sprintf("input %q has %d bands: As needs one, AsBand selects one", input, n))
 	}
@@ -25,7 +22,7 @@ func As[T Float](b *Block, input string) []T {
 }
 
 // AsBand is As for one band of an input, counted from 1.
-func AsBand[T Float](b *Block, input string, band int) []T {
+func AsBand[T float32 | float64](b *Block, input string, band int) []T {
 	i := b.file(input)
 	f := b.exec.File(i)
 	plane := b.plane(input, band)
@@ -45,7 +42,7 @@ func AsBand[T Float](b *Block, input string, band int) []T {
 }
 
 // convertPlane sets out to the elements of a plane times scale plus offset.
-func convertPlane[T Float](out []T, plane *ndarray.Array, scale, offset float64) {
+func convertPlane[T float32 | float64](out []T, plane *ndarray.Array, scale, offset float64) {
 	switch plane.Type {
 	case ndarray.Uint8:
 		convert(out, ndarray.Slice[uint8](plane), scale, offset)
@@ -73,7 +70,7 @@ func convertPlane[T Float](out []T, plane *ndarray.Array, scale, offset float64)
 }
 
 // convert computes in float64 and rounds once, as expressions do.
-func convert[T Float, S ndarray.Real](out []T, in []S, scale, offset float64) {
+func convert[T float32 | float64, S ndarray.Real](out []T, in []S, scale, offset float64) {
 	if scale == 1 && offset == 0 {
 		for i, v := range in {
 			out[i] = T(v)

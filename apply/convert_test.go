@@ -12,7 +12,7 @@ import (
 )
 
 // asFloats returns what As sees of a raster of one block.
-func asFloats[T Float](t *testing.T, in Input, c Controls) (px []T) {
+func asFloats[T float32 | float64](t *testing.T, in Input, c Controls) (px []T) {
 	t.Helper()
 	mustRun(t, Job{Inputs: map[string]Input{"a": in}, Controls: c, Func: func(_ context.Context, b *Block) error {
 		px = append(px, As[T](b, "a")...)

@@ -7,6 +7,7 @@ import (
 
 	"leat/apply/internal/exec"
 	"leat/apply/internal/jobspec"
+	"leat/internal/sysmem"
 )
 
 // values returns the values of a job without its functions. abort, which may be nil, ends the run
@@ -31,7 +32,7 @@ func (j *Job) values(abort func(error)) *jobspec.Job {
 		v.Outputs[name] = jobspec.Output(out)
 	}
 	if v.BudgetBytes == 0 {
-		v.BudgetBytes = DefaultMemoryBytes()
+		v.BudgetBytes = sysmem.DefaultLimit()
 	}
 	return v
 }

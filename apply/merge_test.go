@@ -21,7 +21,7 @@ func TestMergeInBlockOrder(t *testing.T) {
 	job := Job{Controls: Controls{Grid: &g, WindowWidth: 256, WindowHeight: 256}, Concurrency: Concurrency{Workers: 8}}
 	var slow atomic.Bool
 	job.Func = func(_ context.Context, b *Block) error {
-		if b.First() { // the first ends last
+		if b.Number == 0 { // the first ends last
 			for !slow.Load() {
 				runtime.Gosched()
 			}
@@ -62,7 +62,7 @@ func TestMergeAheadLimit(t *testing.T) {
 	ahead, release := make(chan struct{}, 1), atomic.Int64{}
 	job.Func = func(ctx context.Context, b *Block) error {
 		Out[uint8](b, "o")
-		if b.First() {
+		if b.Number == 0 {
 			select {
 			case <-ahead:
 			case <-ctx.Done():

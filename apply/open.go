@@ -22,12 +22,3 @@ func GridOf(path string) (raster.Grid, error) {
 // reads it piece by piece if it needs less than half of it, and otherwise stages the whole file on
 // local disk before the first block that needs it.
 type Remote = resolve.Remote
-
-// FileStager is a [Remote] that can be staged as a local file: GDAL, which warps rasters on other
-// grids, opens files.
-type FileStager = resolve.FileStager
-
-// SidecarVersioner is a [Remote] with sidecars that change the meaning of its pixels, such as a
-// mask. Without it, a run can't detect that one of them was replaced, before it resumes or between
-// the workers that read it.
-type SidecarVersioner = resolve.SidecarVersioner

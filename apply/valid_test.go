@@ -19,8 +19,8 @@ func validPixels(t *testing.T, in Input, c Controls) []string {
 	job := Job{Inputs: map[string]Input{"a": in}, Controls: c,
 		Func: func(_ context.Context, b *Block) error {
 			v := b.Valid("a")
-			if b.Total() != 1 {
-				t.Errorf("%d blocks", b.Total())
+			if b.Blocks().Count() != 1 {
+				t.Errorf("%d blocks", b.Blocks().Count())
 			}
 			width = v.Shape[2]
 			grid = append(grid, v.Raw()...)
@@ -128,17 +128,15 @@ func TestBlockMethods(t *testing.T) {
 			if n := bl.State().(int); n != 100 && n != 101 {
 				t.Error("state", n)
 			}
-			if bl.Params().(params).factor != 7 || bl.Total() != 6 || bl.BlocksAcross() != 3 || bl.BlocksDown() != 2 ||
+			plan := bl.Blocks()
+			if bl.Params().(params).factor != 7 || plan.Count() != 6 || plan.Cols() != 3 || plan.Rows() != 2 ||
 				bl.Overlap() != 2 {
 				t.Error("params, blocks or overlap")
-			}
-			if bl.First() != (bl.Number == 0) || bl.Last() != (bl.Number == 5) {
-				t.Error("first or last")
 			}
 			if v, ok := bl.Nodata("a", 1); !ok || v != ndarray.ScalarOf[uint8](3) {
 				t.Error("nodata", v, ok)
 			}
-			if bl.Path("a") != a || len(bl.Paths("l")) != 2 || bl.Paths("l")[1] != b || len(bl.InList("l")) != 2 {
+			if bl.Paths("a")[0] != a || len(bl.Paths("l")) != 2 || bl.Paths("l")[1] != b || len(bl.InList("l")) != 2 {
 				t.Error("paths")
 			}
 			if bl.Rows() != bl.Window.Height+4 || bl.Columns() != bl.Window.Width+4 ||

@@ -29,7 +29,7 @@ func TestAppend(t *testing.T) {
 	if got, err := c.Append([]byte("x"), 2); !errors.Is(err, ErrMiss) || string(got) != "x" {
 		t.Errorf("no entry: %q, %v", got, err)
 	}
-	if got, err := c.Append([]byte("x"), 3); !errors.Is(err, ErrRange) || string(got) != "x" {
+	if got, err := c.Append([]byte("x"), 3); !errors.Is(err, errRange) || string(got) != "x" {
 		t.Errorf("no slot: %q, %v", got, err)
 	}
 	if n := testing.AllocsPerRun(100, func() { buf, _ = c.Append(buf[:0], 0) }); n != 0 {

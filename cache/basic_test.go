@@ -113,7 +113,7 @@ func TestSlotOutOfRange(t *testing.T) {
 		errView := c.View(i, func([]byte) error { return nil })
 		_, errHas := c.Has(i)
 		for _, err := range []error{errPut, errGet, errView, errHas} {
-			wantErr(t, err, ErrRange)
+			wantErr(t, err, errRange)
 			if !strings.Contains(fmt.Sprint(err), fmt.Sprintf("slot %d of a cache with 10 slots", i)) {
 				t.Errorf("%v does not say it", err)
 			}

@@ -217,7 +217,7 @@ func readHeader(fd int) (h header, page []byte, size int64, err error) {
 // enter starts a call on slot i, which drainGate.leave(i) ends.
 func (c *Cache) enter(i int64) error {
 	if uint64(i) >= uint64(c.h.n) {
-		return fmt.Errorf("%w: slot %d of a cache with %d slots, numbered from 0", ErrRange, i, c.h.n)
+		return fmt.Errorf("%w: slot %d of a cache with %d slots, numbered from 0", errRange, i, c.h.n)
 	}
 	if !c.drainGate.enter(i) {
 		return ErrClosed
@@ -233,9 +233,6 @@ func (c *Cache) N() int64 { return c.h.n }
 
 // UUID returns the identity of the file: 32 hexadecimal digits, unique to each cache.
 func (c *Cache) UUID() string { return hex.EncodeToString(c.h.uuid[:]) }
-
-// Path returns the absolute path given to Open or Load, or "" for other caches.
-func (c *Cache) Path() string { return c.path }
 
 // Close closes the cache in this process after running calls return; within the function of a View,
 // a GetOrFill or an Each it deadlocks. Slices from View must not be used any more. A second Close

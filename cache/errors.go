@@ -6,8 +6,8 @@ import "errors"
 var (
 	// ErrMiss is returned for a slot without an entry, or whose entry can't be read.
 	ErrMiss = errors.New("no entry")
-	// ErrRange is returned for a slot number outside 0 to n-1.
-	ErrRange = errors.New("slot out of range")
+	// errRange is returned for a slot number outside 0 to n-1.
+	errRange = errors.New("slot out of range")
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("cache is closed")
 	// ErrReentrant is returned by GetOrFill when a fill function calls it.

@@ -221,7 +221,7 @@ func TestFillWithEndedContext(t *testing.T) {
 	_, err := c.GetOrFill(ctx, 1, func(context.Context) ([]byte, error) { t.Error("filled"); return nil, nil })
 	wantErr(t, err, errTest)
 	_, err = c.GetOrFill(t.Context(), 10, nil)
-	wantErr(t, err, ErrRange)
+	wantErr(t, err, errRange)
 }
 
 func TestTyped(t *testing.T) {

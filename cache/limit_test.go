@@ -526,7 +526,7 @@ func TestTryPut(t *testing.T) {
 	c := create(t, 10, &Options{MaxBytes: FileSize(10, 100, 10)})
 	wants := func(want PutResult, i int64, size int) {
 		t.Helper()
-		if o, err := c.TryPut(i, make([]byte, size)); o != want || err != nil {
+		if o, err := c.TryPutFrom(i, bytes.NewReader(make([]byte, size)), int64(size)); o != want || err != nil {
 			t.Errorf("%d, %v, not %d", o, err, want)
 		}
 	}
@@ -542,10 +542,10 @@ func TestTryPut(t *testing.T) {
 	wants(Frozen, 2, 1)
 	small := create(t, 10, nil)
 	failAt(t, "cache.write", errNoSpace)
-	if o, err := small.TryPut(0, nil); o != NoSpace || err != nil {
+	if o, err := small.TryPutFrom(0, bytes.NewReader(nil), 0); o != NoSpace || err != nil {
 		t.Errorf("%d, %v", o, err)
 	}
-	if o, err := small.TryPut(10, nil); o != 0 || !errors.Is(err, ErrRange) {
+	if o, err := small.TryPutFrom(10, bytes.NewReader(nil), 0); o != 0 || !errors.Is(err, errRange) {
 		t.Errorf("%d, %v", o, err)
 	}
 }

@@ -59,7 +59,7 @@ type modelReply struct {
 	Handle     Handle
 }
 
-var modelErrors = map[string]error{"miss": ErrMiss, "range": ErrRange, "closed": ErrClosed, "exist": fs.ErrExist,
+var modelErrors = map[string]error{"miss": ErrMiss, "range": errRange, "closed": ErrClosed, "exist": fs.ErrExist,
 	"test": errTest}
 
 // String is what rapid prints of a drawn one.
@@ -132,7 +132,7 @@ func makeCalls([]string) error {
 		opened, err := o.open()
 		if opened != nil {
 			c = opened
-			a.N, a.UUID, a.Path = c.N(), c.UUID(), c.Path()
+			a.N, a.UUID, a.Path = c.N(), c.UUID(), c.path
 			a.Handle, err = c.Handle()
 		} else if err == nil {
 			err = o.do(c, &a)

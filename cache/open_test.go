@@ -29,8 +29,8 @@ func TestNamedCache(t *testing.T) {
 				wantEntry(t, c, i, string(content(i)))
 			}
 			wantMiss(t, c, run+1)
-			if rep := check(t, c); !rep.OK() || rep.FilledSlots != run+1 || rep.DeadBytes != 0 || c.Path() != path {
-				t.Errorf("%+v, %s", rep, c.Path())
+			if rep := check(t, c); !rep.OK() || rep.FilledSlots != run+1 || rep.DeadBytes != 0 || c.path != path {
+				t.Errorf("%+v, %s", rep, c.path)
 			}
 			must(t, c.Close())
 		}

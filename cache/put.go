@@ -31,22 +31,17 @@ const (
 // Put stores a copy of data in slot i and reports whether it did. The first writer wins. A filled
 // slot, a frozen cache, a reached limit and a full disk return false without an error; Stats counts
 // each. The first entry beyond the limit freezes the cache. A damaged entry is replaced. When Put
-// returns, other processes see the whole entry, and never a part of it. The error is ErrRange,
-// ErrClosed, or an error of the file system other than lack of space.
+// returns, other processes see the whole entry, and never a part of it. The error is about the
+// number of the slot, ErrClosed, or an error of the file system other than lack of space.
 func (c *Cache) Put(i int64, data []byte) (stored bool, err error) {
 	o, err := c.enterPut(i, payload{data: data, length: int64(len(data))}, true)
 	return o == Stored, err
 }
 
-// TryPut is Put, except that an entry beyond the limit is refused without freezing the cache and
-// without being counted. It returns the outcome.
-func (c *Cache) TryPut(i int64, data []byte) (PutResult, error) {
-	return c.enterPut(i, payload{data: data, length: int64(len(data))}, false)
-}
-
-// TryPutFrom is TryPut of the first length bytes of r, of which it holds 1 MiB at a time in memory.
-// The error wraps that of r, or is io.ErrUnexpectedEOF if r has fewer bytes; nothing is stored
-// then. Freeze and Preserve wait for it.
+// TryPutFrom is Put of the first length bytes of r, of which it holds 1 MiB at a time in memory,
+// except that an entry beyond the limit is refused without freezing the cache and without being
+// counted. It returns the outcome. The error wraps that of r, or is io.ErrUnexpectedEOF if r has
+// fewer bytes; nothing is stored then. Freeze and Preserve wait for it.
 func (c *Cache) TryPutFrom(i int64, r io.ReaderAt, length int64) (PutResult, error) {
 	if length < 0 {
 		return 0, fmt.Errorf("invalid length %d of an entry", length)

@@ -113,7 +113,7 @@ func TestLinkedExpressionsEqualDefinitions(t *testing.T) {
 				want := s.eval(t, one, w, part, 0, count)
 				o := p.Outputs()[i]
 				if o.Type() != one.Type() || !reflect.DeepEqual(o.Nodata(), one.Nodata()) || o.Bands() != one.Bands() ||
-					o.CanBeInvalid() != one.CanBeInvalid() {
+					o.canBeInvalid() != one.canBeInvalid() {
 					t.Fatalf("seed %d, %v: compiled with others %v, alone %v", seed, texts, p, one)
 				}
 				if count.FirstCollision >= 0 { // the margins differ

@@ -86,8 +86,8 @@ func (o *Output) CopiedBand(band int) (Ref, bool) {
 // Geodetic reports whether the program uses lon, lat or pixel_area.
 func (p *Program) Geodetic() bool { return p.geodetic }
 
-// CanBeInvalid reports whether pixels can be invalid.
-func (o *Output) CanBeInvalid() bool { return o.invalid }
+// canBeInvalid reports whether pixels can be invalid.
+func (o *Output) canBeInvalid() bool { return o.invalid }
 
 // String returns a description of the program for people: what it reads and what it computes.
 func (p *Program) String() string {

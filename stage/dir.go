@@ -13,15 +13,15 @@ import (
 )
 
 var (
-	// ErrRemote is returned for a directory on a network file system, or on one of an unknown type.
-	ErrRemote = errors.New("not on a local file system")
-	// ErrForeign is returned for a directory that belongs to another user.
-	ErrForeign = errors.New("not this user's own")
+	// errRemote is returned for a directory on a network file system, or on one of an unknown type.
+	errRemote = errors.New("not on a local file system")
+	// errForeign is returned for a directory that belongs to another user.
+	errForeign = errors.New("not this user's own")
 )
 
 // location defines where stages are.
-var location = &localdir.Use{Many: "stages", Shared: "objects", Remote: ErrRemote,
-	Foreign: ErrForeign}
+var location = &localdir.Use{Many: "stages", Shared: "objects", Remote: errRemote,
+	Foreign: errForeign}
 
 // Dir returns the directory of the stage that Open("") opens, and creates it if it is missing.
 func Dir() (string, error) {

@@ -30,7 +30,8 @@ type object struct {
 	ref *stage.Ref
 }
 
-// SidecarVersions implements apply.SidecarVersioner.
+// SidecarVersions returns the versions of the sidecars that change the meaning of pixels, by which
+// a run detects that one of them was replaced.
 func (o *object) SidecarVersions() map[string]objstore.Info { return o.versions }
 
 // ReadAt implements io.ReaderAt.

@@ -42,7 +42,10 @@ var (
 
 	_ apply.Fetcher = (*Stores)(nil)
 
-	_ apply.SidecarVersioner = tiff{}
+	// apply finds the versions of sidecars by this method.
+	_ interface {
+		SidecarVersions() map[string]objstore.Info
+	} = tiff{}
 )
 
 // LocalPath returns the path of a local file, given as a file: URL or as a path. It returns "" for

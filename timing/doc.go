@@ -4,10 +4,10 @@
 // The types to know are [Recorder], to which many goroutines report, and [Summary], its result.
 //
 // Memory is bounded, however long a job runs. Counts, totals, minima and maxima are exact.
-// Quartiles come from a uniform random sample of [MaxSample] durations a stage, so they are exact
+// Quartiles come from a uniform random sample of 8192 durations a stage, so they are exact
 // up to that many. The trace keeps at most [MaxIntervals] intervals: when they are full, every
 // second block is dropped, and from then on only every second, fourth, eighth ... block is kept,
-// with all of its stages. A gauge keeps at most [MaxPoints] points by the same rule. Stages, lanes
+// with all of its stages. A gauge keeps at most 4096 points by the same rule. Stages, lanes
 // and gauges are expected to be few (tens to hundreds), since the Recorder keeps each name.
 //
 // Intervals are elapsed time, not processor time: they include times in which the goroutine did not

@@ -44,13 +44,13 @@ func (g *gauge) add(at, value int64) {
 	if !keep {
 		return
 	}
-	if len(g.points) >= MaxPoints {
+	if len(g.points) >= maxPoints {
 		for i := range len(g.points) / 2 {
 			g.points[i] = g.points[2*i]
 		}
 		g.points = g.points[:len(g.points)/2]
 		g.stride *= 2
-		// MaxPoints is even, so the value that filled it up is one of the new stride too.
+		// maxPoints is even, so the value that filled it up is one of the new stride too.
 	}
 	g.points = append(g.points, point{at, value})
 }

@@ -7,7 +7,7 @@ import (
 
 // Merge adds the intervals and gauges of other, which does not change, for example those of another
 // part of a program. Both must use the same clock. Counts, totals and extremes are exact. Of more
-// than [MaxSample] durations, a stage keeps a random sample of both. If both have a gauge, r keeps
+// than 8192 durations, a stage keeps a random sample of both. If both have a gauge, r keeps
 // its own values. Recording may continue meanwhile.
 func (r *Recorder) Merge(other *Recorder) {
 	if r == nil || other == nil || r == other {
@@ -41,7 +41,7 @@ func (r *Recorder) Merge(other *Recorder) {
 }
 
 // Durations returns the durations of a stage's intervals in no particular order: all, or a random
-// sample of [MaxSample]. It returns nil for an unknown stage.
+// sample of 8192. It returns nil for an unknown stage.
 func (r *Recorder) Durations(name string) []time.Duration {
 	if r == nil {
 		return nil
@@ -87,14 +87,14 @@ func (s *stage) merge(other *stage) {
 	s.total += other.total
 	mine, others := s.n, other.n
 	s.n += other.n
-	if len(s.sample)+len(other.sample) <= MaxSample {
+	if len(s.sample)+len(other.sample) <= maxSample {
 		s.sample = append(s.sample, other.sample...)
 		return
 	}
 	// Each choice is among all remaining durations, including those outside the samples.
 	from, list := s.sample, other.sample
-	s.sample = make([]int64, 0, MaxSample)
-	for len(s.sample) < MaxSample && (len(from) > 0 || len(list) > 0) {
+	s.sample = make([]int64, 0, maxSample)
+	for len(s.sample) < maxSample && (len(from) > 0 || len(list) > 0) {
 		if len(list) == 0 || len(from) > 0 && int64(s.next()%uint64(mine+others)) < mine {
 			from = s.take(from)
 			mine--

@@ -10,9 +10,9 @@ import (
 
 // Limits of what a Recorder keeps.
 const (
-	MaxSample    = 8192    // durations of each stage, for the quartiles: 64 KiB
+	maxSample    = 8192    // durations of each stage, for the quartiles: 64 KiB
 	MaxIntervals = 1 << 16 // intervals for the trace: 2 MiB
-	MaxPoints    = 4096    // points of each gauge: 64 KiB
+	maxPoints    = 4096    // points of each gauge: 64 KiB
 )
 
 // NoBlock is the block number of an interval that belongs to no block.
@@ -196,7 +196,7 @@ func (r *Recorder) lane(name string) int32 {
 	return l
 }
 
-// add counts a duration. Beyond MaxSample it may replace a random one of the sample, so that all
+// add counts a duration. Beyond maxSample it may replace a random one of the sample, so that all
 // durations are in it with the same probability (Vitter's algorithm R).
 func (s *stage) add(d int64) {
 	if s.n == 0 || d < s.min {
@@ -205,11 +205,11 @@ func (s *stage) add(d int64) {
 	s.max = max(s.max, d)
 	s.total += d
 	s.n++
-	if len(s.sample) < MaxSample {
+	if len(s.sample) < maxSample {
 		s.sample = append(s.sample, d)
 		return
 	}
-	if i := s.next() % uint64(s.n); i < MaxSample {
+	if i := s.next() % uint64(s.n); i < maxSample {
 		s.sample[i] = d
 	}
 }

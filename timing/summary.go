@@ -24,7 +24,7 @@ type Summary struct {
 }
 
 // StageSummary describes the intervals of one stage. The quartiles are interpolated linearly
-// between neighbours, as NumPy does, over at most MaxSample intervals.
+// between neighbours, as NumPy does, over at most 8192 intervals.
 type StageSummary struct {
 	Stage  string        `json:"stage"`
 	N      int64         `json:"n"`

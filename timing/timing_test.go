@@ -43,7 +43,7 @@ func TestNilRecorder(t *testing.T) {
 
 func TestQuartiles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for _, n := range []int{1, 2, 3, 4, 5, 10, 999, MaxSample} {
+	for _, n := range []int{1, 2, 3, 4, 5, 10, 999, maxSample} {
 		r := New()
 		durations := make([]float64, n)
 		var total time.Duration
@@ -106,7 +106,7 @@ func TestMillionBlocksHaveExactCounts(t *testing.T) {
 			t.Fatalf("block %d kept with every %d", s.Block, every)
 		}
 	}
-	if len(r.stageOf["computing"].sample) != MaxSample {
+	if len(r.stageOf["computing"].sample) != maxSample {
 		t.Errorf("sample of %d", len(r.stageOf["computing"].sample))
 	}
 }
@@ -192,7 +192,7 @@ func TestThinnedGaugeKeepsExtremes(t *testing.T) {
 		t.Errorf("gauge %+v", g)
 	}
 	s := r.Series()[0]
-	if len(s.Points) > MaxPoints+1 || s.Points[len(s.Points)-1].Value != 5000 {
+	if len(s.Points) > maxPoints+1 || s.Points[len(s.Points)-1].Value != 5000 {
 		t.Errorf("%d points, last %v", len(s.Points), s.Points[len(s.Points)-1])
 	}
 	if !slices.IsSortedFunc(s.Points, func(a, b Point) int { return int(a.At - b.At) }) {
@@ -306,7 +306,7 @@ blocks ready  242       0      1.5               4
 
 func TestMerge(t *testing.T) {
 	a, b := New(), New()
-	for i := range 3 * MaxSample {
+	for i := range 3 * maxSample {
 		a.Record("reading", "r", i, a.begin, time.Duration(i))
 		b.Record("reading", "r", i, a.begin, time.Duration(i))
 	}
@@ -315,13 +315,13 @@ func TestMerge(t *testing.T) {
 	a.Merge(b)
 	a.Merge(nil)
 	(*Recorder)(nil).Merge(a)
-	n := 3 * MaxSample
+	n := 3 * maxSample
 	s := a.Summary()
 	r := s.Stage("reading")
 	if r.N != int64(2*n) || r.Total != time.Duration(n*(n-1)) || r.Min != 0 || r.Max != time.Duration(n-1) {
 		t.Errorf("%+v", r)
 	}
-	if got := len(a.Durations("reading")); got != MaxSample {
+	if got := len(a.Durations("reading")); got != maxSample {
 		t.Errorf("%d durations are kept", got)
 	}
 	if lo, hi := time.Duration(n*45/100), time.Duration(n*55/100); r.Median < lo || r.Median > hi {

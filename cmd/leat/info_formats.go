@@ -7,7 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"leat/apply"
+	"leat/apply/outcome"
 	"leat/internal/gdal"
 )
 
@@ -48,7 +48,7 @@ func showFormats(w io.Writer, names []string, asJSON bool) error {
 				return fmt.Errorf("the format %s is one of vectors alone, which leat apply -v burns onto a grid", name)
 			}
 			if i < 0 {
-				return usageError{apply.NoFormat(name)}
+				return usageError{&outcome.FieldError{Field: "Output.Format", Err: gdal.UnknownDriver(all, name)}}
 			}
 			named = append(named, list[i])
 		}

@@ -49,7 +49,7 @@ func clusterJob(dir, kind string) (*apply.Job, error) {
 		return job, err
 	}
 	job.Concurrency = apply.Concurrency{On: slurm.New(nil), Workers: 3, Listen: "127.0.0.1"}
-	if kind == pbs.Name {
+	if kind == "pbs" {
 		job.Concurrency.On = pbs.New(nil)
 	}
 	return job, nil
@@ -139,7 +139,7 @@ func onCluster(t *testing.T, kind string, left func() []string) {
 func TestZonalWithSlurm(t *testing.T) {
 	c := slurmtest.Start(t)
 	c.Setenv(t)
-	onCluster(t, slurm.Name, func() (list []string) {
+	onCluster(t, "slurm", func() (list []string) {
 		for line := range strings.Lines(c.Jobs(t)) {
 			id, _, _ := strings.Cut(line, " ")
 			list = append(list, id)
@@ -153,5 +153,5 @@ func TestZonalWithPBS(t *testing.T) {
 		t.Skip("-short: kills runs and workers of the stand-in for PBS")
 	}
 	s := pbstest.New(t, pbstest.Settings{})
-	onCluster(t, pbs.Name, s.Left)
+	onCluster(t, "pbs", s.Left)
 }

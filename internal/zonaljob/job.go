@@ -14,6 +14,7 @@ import (
 	"leat/apply"
 	"leat/block"
 	"leat/internal/gdal"
+	"leat/internal/sysmem"
 	"leat/internal/table"
 	"leat/internal/zonal"
 )
@@ -81,7 +82,7 @@ func Complete(job *apply.Job, o *Options) error {
 		job.Variables[zonesName] = zonesName
 	}
 	job.Functions, job.Function = Functions(), functionName
-	r.memory = func() int64 { return cmp.Or(job.Controls.MemoryBytes, apply.DefaultMemoryBytes()) }
+	r.memory = func() int64 { return cmp.Or(job.Controls.MemoryBytes, sysmem.DefaultLimit()) }
 	job.MakeParams = r.makeParams
 	job.Merge = func(_ int, v any) error { return r.merger.add(v.([]byte)) }
 	job.Outputs = map[string]apply.Output{OutputName: {Path: o.Path, NoClobber: o.NoClobber, TempDir: o.TempDir,

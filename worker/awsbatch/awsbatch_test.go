@@ -57,9 +57,9 @@ func TestWorkerIdentity(t *testing.T) {
 				if n == 1 {
 					want[worker.EnvName] = name
 				} else {
-					want[worker.EnvKind], want[worker.EnvIndexFrom], want[worker.EnvFirst] = Name,
+					want[worker.EnvKind], want[worker.EnvIndexFrom], want[worker.EnvFirst] = launcherName,
 						"AWS_BATCH_JOB_ARRAY_INDEX", "7"
-					if w := worker.WorkerName(Name, 7+int(env["AWS_BATCH_JOB_ARRAY_INDEX"][0]-'0')); w != name {
+					if w := worker.WorkerName(launcherName, 7+int(env["AWS_BATCH_JOB_ARRAY_INDEX"][0]-'0')); w != name {
 						t.Errorf("%s runs as %s", name, w)
 					}
 				}
@@ -85,7 +85,7 @@ func TestArraySizeLimit(t *testing.T) {
 		f := r.start()
 		ends := r.Await(c.workers)
 		for i := range c.workers {
-			if e, ok := ends[worker.WorkerName(Name, i)]; !ok || e.Err != nil {
+			if e, ok := ends[worker.WorkerName(launcherName, i)]; !ok || e.Err != nil {
 				t.Errorf("worker %d: %+v", i, e)
 			}
 		}

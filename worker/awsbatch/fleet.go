@@ -171,7 +171,7 @@ func (f *fleet) collectExited(ctx context.Context, s *submitted, i int, j *types
 	}
 	s.ends[i] = true
 	s.left--
-	e := worker.Exit{Name: worker.WorkerName(Name, f.o.First+s.first+i), Job: "job " + aws.ToString(j.JobId)}
+	e := worker.Exit{Name: worker.WorkerName(launcherName, f.o.First+s.first+i), Job: "job " + aws.ToString(j.JobId)}
 	if j.Status == types.JobStatusFailed {
 		e.Err, e.Log = exitError(j), f.log(ctx, j)
 	}

@@ -37,8 +37,8 @@ import (
 	"leat/worker"
 )
 
-// Name is the launcher's name.
-const Name = "awsbatch"
+// launcherName is the launcher's name.
+const launcherName = "awsbatch"
 
 // Stores of secrets, as in Options.Secret.
 const (
@@ -139,7 +139,7 @@ func parseSecret(s string) (store, name string, err error) {
 var _ worker.Launcher = (*Launcher)(nil)
 
 // Name returns "awsbatch".
-func (k *Launcher) Name() string { return Name }
+func (k *Launcher) Name() string { return launcherName }
 
 // Capabilities returns that workers are remote, share no directory with the run, and are not
 // started for one block each.
@@ -147,5 +147,5 @@ func (k *Launcher) Capabilities() worker.Capabilities { return worker.Capabiliti
 
 // batchError returns an error about an option of the launcher, or with a code of AWS.
 func batchError(code, format string, a ...any) error {
-	return &worker.BatchError{Kind: Name, Code: code, Err: fmt.Errorf(format, a...)}
+	return &worker.BatchError{Kind: launcherName, Code: code, Err: fmt.Errorf(format, a...)}
 }

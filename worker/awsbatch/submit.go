@@ -221,11 +221,11 @@ func (f *fleet) environment(p *plan, secret string, number, n int) []types.KeyVa
 	}
 	set(worker.EnvSecret, secret)
 	if n > 1 {
-		set(worker.EnvKind, Name)
+		set(worker.EnvKind, launcherName)
 		set(worker.EnvIndexFrom, indexVariable)
 		set(worker.EnvFirst, strconv.Itoa(number))
 	} else {
-		set(worker.EnvName, worker.WorkerName(Name, number))
+		set(worker.EnvName, worker.WorkerName(launcherName, number))
 	}
 	if p.vcpus > 0 {
 		// A container may see all cores of its machine.

@@ -216,7 +216,7 @@ func (s *submitted) subjob(i int) string {
 }
 
 func (f *fleet) exit(s *submitted, i int, j job) worker.Exit {
-	name := worker.WorkerName(Name, f.o.First+s.first+i)
+	name := worker.WorkerName(launcherName, f.o.First+s.first+i)
 	e := worker.Exit{Name: name, Job: "job " + s.subjob(i)}
 	status := string(j.Exit)
 	if status == "" && f.o.Dir != "" {

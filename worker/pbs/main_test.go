@@ -72,7 +72,7 @@ func option(args []string, name string) (string, bool) {
 
 func names(first, n int) (s []string) {
 	for i := range n {
-		s = append(s, worker.WorkerName(Name, first+i))
+		s = append(s, worker.WorkerName(launcherName, first+i))
 	}
 	return s
 }

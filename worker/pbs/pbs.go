@@ -31,8 +31,8 @@ import (
 	"leat/worker/internal/batch"
 )
 
-// Name is the launcher's name.
-const Name = "pbs"
+// launcherName is the launcher's name.
+const launcherName = "pbs"
 
 // Options configures a Launcher. The zero value works.
 type Options struct {
@@ -98,7 +98,7 @@ func New(o *Options) *Launcher {
 }
 
 // Name returns "pbs".
-func (k *Launcher) Name() string { return Name }
+func (k *Launcher) Name() string { return launcherName }
 
 // Capabilities returns that jobs may compute one block each, and need the shared directory without
 // InsecureSecret.
@@ -125,7 +125,7 @@ func (k *Launcher) Check(ctx context.Context) error {
 
 // failed returns an error about the system.
 func failed(code, format string, a ...any) error {
-	return &worker.BatchError{Kind: Name, Code: code, Err: fmt.Errorf(format, a...)}
+	return &worker.BatchError{Kind: launcherName, Code: code, Err: fmt.Errorf(format, a...)}
 }
 
 // program returns the name or path of a program of PBS. If Qsub is a path, qselect is first looked

@@ -18,7 +18,7 @@ func (f *fleet) script(first int) string {
 		"unset " + strings.Join([]string{worker.EnvEndpoint, worker.EnvFile, worker.EnvSecret, worker.EnvKind,
 			worker.EnvIndexFrom, worker.EnvFirst, worker.EnvSlots}, " "),
 		// A plain job has no index. The name equals worker.WorkerName.
-		fmt.Sprintf("export %s=%s-$((%d + ${PBS_ARRAY_INDEX:-0}))", worker.EnvName, Name, first),
+		fmt.Sprintf("export %s=%s-$((%d + ${PBS_ARRAY_INDEX:-0}))", worker.EnvName, launcherName, first),
 	}
 	status := []string{"leat_status=$?"}
 	if f.o.Dir != "" {

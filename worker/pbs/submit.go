@@ -31,7 +31,7 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 	f := newFleet(k, o)
 	if o.Dir == "" {
 		env = append(env, secretVariable+"="+base64.StdEncoding.EncodeToString(text))
-	} else if f.secret, err = batch.WriteSecret(o.Dir, Name, text); err != nil {
+	} else if f.secret, err = batch.WriteSecret(o.Dir, launcherName, text); err != nil {
 		return nil, err
 	}
 	// Delete what was submitted even if ctx has ended.

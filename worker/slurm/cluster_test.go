@@ -343,7 +343,7 @@ func severalArrays(t *testing.T, c *slurmtest.Cluster) {
 		t.Errorf("Jobs: %s", s.fleet.Jobs())
 	}
 	for i, e := range s.gone(5) {
-		if want := worker.WorkerName(Name,
+		if want := worker.WorkerName(launcherName,
 			i); e.Name != want || (e.Err == nil) != (i == 0) || i > 0 && e.Err.Error() != "FAILED: exit status "+
 			want[6:] {
 			t.Errorf("worker %d: %s, %s: %v", i, e.Name, e.Job, e.Err)

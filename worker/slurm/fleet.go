@@ -116,7 +116,7 @@ func (f *fleet) collectExited(ctx context.Context, rows map[task]row) []worker.E
 	}
 	var exits []worker.Exit
 	for _, t := range over {
-		e := worker.Exit{Name: worker.WorkerName(Name, f.live[t]), Job: "job " + t.String(),
+		e := worker.Exit{Name: worker.WorkerName(launcherName, f.live[t]), Job: "job " + t.String(),
 			Err: f.ending(rows[t], codes[t.job][t])}
 		if f.dir != "" {
 			e.Log = batch.End(logFile(f.dir, t.job, strconv.Itoa(t.index)))

@@ -218,5 +218,5 @@ func pendingError(reason string) error {
 
 // failed returns an error about the system or a job.
 func failed(code, format string, a ...any) error {
-	return &worker.BatchError{Kind: Name, Code: code, Err: fmt.Errorf(format, a...)}
+	return &worker.BatchError{Kind: launcherName, Code: code, Err: fmt.Errorf(format, a...)}
 }

@@ -40,8 +40,8 @@ import (
 	"leat/worker/internal/batch"
 )
 
-// Name is the launcher's name.
-const Name = "slurm"
+// launcherName is the launcher's name.
+const launcherName = "slurm"
 
 // Options configures a Launcher. The zero value works.
 type Options struct {
@@ -121,7 +121,7 @@ func New(o *Options) *Launcher {
 }
 
 // Name returns "slurm".
-func (k *Launcher) Name() string { return Name }
+func (k *Launcher) Name() string { return launcherName }
 
 // Capabilities returns that workers are remote, may compute one block each, and need no shared
 // directory.

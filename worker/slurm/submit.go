@@ -94,7 +94,7 @@ func (f *fleet) prepare() error {
 		f.env = append(f.env, worker.EnvEndpoint+"="+string(text))
 		return nil
 	}
-	f.secret, err = batch.WriteSecret(f.dir, Name, text)
+	f.secret, err = batch.WriteSecret(f.dir, launcherName, text)
 	return err
 }
 
@@ -191,7 +191,7 @@ func logFile(dir, job, task string) string {
 // script returns the script of each task. It is bash, because module and conda are bash functions.
 func (f *fleet) script(first int) string {
 	setup := []string{
-		fmt.Sprintf("export %s=%s-$((%d + SLURM_ARRAY_TASK_ID))", worker.EnvName, Name, first),
+		fmt.Sprintf("export %s=%s-$((%d + SLURM_ARRAY_TASK_ID))", worker.EnvName, launcherName, first),
 		// Without control groups, a node shows a worker all its cores.
 		"export " + worker.EnvSlots + "=${SLURM_CPUS_PER_TASK:-${SLURM_CPUS_ON_NODE:-1}}",
 		"export GOMAXPROCS=${GOMAXPROCS:-$" + worker.EnvSlots + "}",

@@ -73,7 +73,7 @@ func (f *fleet) start(ctx context.Context) error {
 
 func (f *fleet) startAll(ctx context.Context) error {
 	for i := range f.o.Workers {
-		name := worker.WorkerName(Name, f.o.First+i)
+		name := worker.WorkerName(launcherName, f.o.First+i)
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("start %s: %w", name, context.Cause(ctx))
 		}

@@ -33,14 +33,14 @@ import (
 	"leat/worker"
 )
 
-// Name is the launcher's name.
-const Name = "subprocess"
+// launcherName is the launcher's name.
+const launcherName = "subprocess"
 
 // connections is the number of a worker's connections: for heartbeats, leases and results.
 const connections = 3
 
-// FirstFile is the descriptor of the first of [Options.Files] in a worker.
-const FirstFile = 3 + connections
+// firstFile is the descriptor of the first of [Options.Files] in a worker.
+const firstFile = 3 + connections
 
 // defaultGrace is short, because a run ends within 5 s of ^C and the coordinator has already asked
 // the workers to end.
@@ -48,7 +48,7 @@ const defaultGrace = time.Second
 
 // Options configures a Launcher.
 type Options struct {
-	// Files are inherited by each worker as descriptors 6, 7 and so on ([FirstFile]). The caller
+	// Files are inherited by each worker as descriptors 6, 7 and so on. The caller
 	// keeps them and may close them after Start.
 	Files []*os.File
 	// Env is added to the inherited environment: NAME=VALUE each.
@@ -116,7 +116,7 @@ func New(o *Options) *Launcher {
 }
 
 // Name returns "subprocess".
-func (k *Launcher) Name() string { return Name }
+func (k *Launcher) Name() string { return launcherName }
 
 // Capabilities returns that workers are local.
 func (k *Launcher) Capabilities() worker.Capabilities { return worker.Capabilities{Local: true} }

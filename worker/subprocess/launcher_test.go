@@ -366,7 +366,7 @@ func TestMissingProgram(t *testing.T) {
 		o.Command = []string{path}
 		_, err := New(nil).Start(t.Context(), o)
 		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(),
-			worker.WorkerName(Name, 0)) {
+			worker.WorkerName(launcherName, 0)) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -395,7 +395,7 @@ func TestPartialStartLeavesNoWorker(t *testing.T) {
 	if reported != err {
 		t.Errorf("OnStartError was called with %v", reported)
 	}
-	if !errors.Is(err, sorry) || !strings.Contains(err.Error(), worker.WorkerName(Name, 1)) {
+	if !errors.Is(err, sorry) || !strings.Contains(err.Error(), worker.WorkerName(launcherName, 1)) {
 		t.Fatal(err)
 	}
 	for i, conn := range c.ends {
@@ -470,7 +470,7 @@ func TestOutputLines(t *testing.T) {
 	}
 	try(t, r.fleet.Stop(t.Context()))
 	for i := range 2 {
-		name := worker.WorkerName(Name, i)
+		name := worker.WorkerName(launcherName, i)
 		if want := name + ": of " + name + "\n"; !got.has(want) {
 			t.Errorf("%q is not in %q", want, got.all)
 		}

@@ -27,8 +27,8 @@ func TestInheritedDescriptors(t *testing.T) {
 	r := start(t, Options{Files: []*os.File{arena}}, 4)
 	for i := range 4 {
 		h, _ := r.meet(t, i)
-		if !strings.HasPrefix(h.Files[FirstFile], "/memfd:test-arena") {
-			t.Errorf("descriptor %d is %q", FirstFile, h.Files[FirstFile])
+		if !strings.HasPrefix(h.Files[firstFile], "/memfd:test-arena") {
+			t.Errorf("descriptor %d is %q", firstFile, h.Files[firstFile])
 		}
 		if h.Files[0] != "/dev/null" {
 			t.Errorf("standard input is %q", h.Files[0])
@@ -37,10 +37,10 @@ func TestInheritedDescriptors(t *testing.T) {
 			// Go's own poller and limits and the directory that lists them all are the worker's.
 			own := strings.HasPrefix(name, "anon_inode:") || strings.HasPrefix(name,
 				"/sys/fs/cgroup/") || name == "/proc/"+itoa(h.Pid)+"/fd"
-			if fd > FirstFile && !own && !inherited[fd] {
+			if fd > firstFile && !own && !inherited[fd] {
 				t.Errorf("worker %d has descriptor %d, %s", i, fd, name)
 			}
-			if fd >= 3 && fd < FirstFile && !strings.HasPrefix(name, "socket:") {
+			if fd >= 3 && fd < firstFile && !strings.HasPrefix(name, "socket:") {
 				t.Errorf("worker %d: connection %d is %s", i, fd, name)
 			}
 		}

@@ -1,7 +1,6 @@
 package output
 
 import (
-	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -9,7 +8,6 @@ import (
 
 	"leat/apply/internal/jobspec"
 	"leat/internal/gdal"
-	"leat/internal/suggest"
 )
 
 // endings maps file name endings to GDAL's names of formats.
@@ -70,7 +68,7 @@ func writableFormat(name string) (gdal.Driver, error) {
 	}
 	i := slices.IndexFunc(all, func(d gdal.Driver) bool { return strings.EqualFold(d.Name, name) })
 	if i < 0 {
-		return gdal.Driver{}, noFormat(all, name)
+		return gdal.Driver{}, jobspec.Errorf("Output.Format", "%w", gdal.UnknownDriver(all, name))
 	}
 	d := all[i]
 	switch {
@@ -80,56 +78,4 @@ func writableFormat(name string) (gdal.Driver, error) {
 		return d, jobspec.Errorf("Output.Format", "GDAL can't write rasters of the format %s (%s)", d.Name, d.LongName)
 	}
 	return d, nil
-}
-
-// NoFormat returns an error about a format that GDAL does not have, with suggestions of similar
-// names.
-func NoFormat(name string) error {
-	all, err := gdal.Drivers()
-	if err != nil {
-		return err
-	}
-	return noFormat(all, name)
-}
-
-func noFormat(all []gdal.Driver, name string) error {
-	release, _ := gdal.Version()
-	text := fmt.Sprintf("GDAL %s has no format %s", release, name)
-	if similar := similarFormats(all, name); similar != nil {
-		text += ": is it " + strings.Join(similar, " or ") + "?"
-	}
-	return jobspec.Errorf("Output.Format", "%s", text)
-}
-
-// similarFormats returns up to three formats that the user may have meant.
-func similarFormats(all []gdal.Driver, name string) (similar []string) {
-	simple := func(s string) string {
-		return strings.Map(func(r rune) rune {
-			if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-				return r
-			}
-			return -1
-		}, strings.ToLower(s))
-	}
-	want := simple(name)
-	if want == "" {
-		return nil
-	}
-	for _, matches := range []func(d *gdal.Driver) bool{
-		func(d *gdal.Driver) bool { return slices.Contains(d.Extensions, want) },
-		func(d *gdal.Driver) bool { return suggest.Distance(simple(d.Name), want) <= 1+len(want)/8 },
-		func(d *gdal.Driver) bool { return len(want) > 2 && strings.Contains(simple(d.LongName), want) },
-	} {
-		for _, d := range byDistance(all, func(d *gdal.Driver) int { return suggest.Distance(simple(d.Name), want) }) {
-			if d.Write && len(similar) < 3 && !slices.Contains(similar, d.Name) && matches(&d) {
-				similar = append(similar, d.Name)
-			}
-		}
-	}
-	return similar
-}
-
-// byDistance returns the formats, the nearest first.
-func byDistance(all []gdal.Driver, dist func(d *gdal.Driver) int) []gdal.Driver {
-	return slices.SortedStableFunc(slices.Values(all), func(a, b gdal.Driver) int { return dist(&a) - dist(&b) })
 }
