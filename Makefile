@@ -70,7 +70,8 @@ test-all:
 
 # The encoder is compiled without the detector and reports to it what each call reads and writes. Tests of runs take a
 # third to half of the time.
-RACE_FLAGS := -race '-gcflags=./internal/deflate=-dwarf=false -race=false'
+# The compiler collects garbage less often, as in scripts/test.
+RACE_FLAGS := -race '-gcflags=./internal/deflate=-dwarf=false -race=false' '-toolexec=env GOGC=400'
 # Left out are packages in which goroutines share little (arithmetic, encodings, commands), or whose
 # clients and processes take minutes with the race detector (stores, batch systems, browsers, GDAL).
 # Of apply, and of what reads for it, the tests run in which goroutines and workers meet.
@@ -79,7 +80,9 @@ NO_RACE := /cmd/ /examples/ /apply$$ /stores /raster/geotiff /objstore/cloud /wo
 	/internal/deflate /internal/tiff /internal/wkt /internal/demo /internal/preview /internal/report /internal/units \
 	/internal/sysmem /raster$$ /internal/stats /internal/overview /internal/rastertest /npy /ndarray /block /codec \
 	/apply/internal/jobspec /apply/internal/output /internal/zonal$$ /internal/zonaljob /internal/table /internal/filelist \
-	/internal/stac /internal/pytest /internal/colortable /internal/elementary /python$$
+	/internal/stac /internal/pytest /internal/colortable /internal/elementary /python$$ /internal/adler \
+	/internal/config /internal/fdio /internal/localdir /internal/procfile /internal/regular /internal/suggest \
+	/internal/tempfile /internal/worker/protocol /apply/internal/plan
 # Tests of several processes, of damaged files and of many files repeat what others show about
 # goroutines: make test-all runs them too.
 RACE_SKIP := $(if $(LEAT_TEST_DIST),Kill,Kill|^Fuzz|Processes|InvalidIndex|NoInodes|OutlivesWorker|EveryPlaceAndSize|EveryKindOfArray|ShuffleBufferLarger|EpochsLarger|StoreChecksum|WrongSize)

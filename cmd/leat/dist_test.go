@@ -229,11 +229,14 @@ func TestUseFromAnotherModule(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(ownModule), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	// With the flags of these tests, all but leat itself is compiled already.
+	// With the flags of these tests and a workspace, all is compiled already. README has no
+	// workspace: go list checks before that go.mod alone suffices.
 	offline := []string{"GOPROXY=off", "GOSUMDB=off",
 		"GOFLAGS=" + os.Getenv("GOFLAGS") + " -trimpath -buildvcs=false -tags=disable_grpc_modules"}
 	command(t, dir, offline, "go", "mod", "init", "example.org/mine")
 	command(t, dir, offline, "sh", "-euc", strings.ReplaceAll(commands, "/path/to/leat", root))
+	command(t, dir, offline, "go", "list", "-deps", ".")
+	command(t, dir, offline, "go", "work", "init", ".", root)
 	command(t, dir, offline, "go", "build", "-o", "mine", ".")
 	command(t, dir, nil, "leat", "demo", "--size", "128", "scene")
 	if err := os.Rename(filepath.Join(dir, "scene", "B04.tif"), filepath.Join(dir, "a.tif")); err != nil {

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -74,7 +75,7 @@ func TestGDALScripts(t *testing.T) {
 
 func runScripts(t *testing.T, dir string) {
 	shared := sharedDir()
-	python, numpy := pythonWith("rasterio"), pythonWith("numpy")
+	python, numpy := pythonRasterio(), pythonNumPy()
 	caches, err := filepath.Abs("../../cache/testdata")
 	if err != nil {
 		t.Fatal(err)
@@ -123,6 +124,12 @@ func sharedDir() string {
 	}
 	return dir
 }
+
+// Importing rasterio takes half a second.
+var (
+	pythonRasterio = sync.OnceValue(func() string { return pythonWith("rasterio") })
+	pythonNumPy    = sync.OnceValue(func() string { return pythonWith("numpy") })
+)
 
 func pythonWith(module string) string {
 	for _, py := range []string{"python3", "/usr/bin/python3"} {

@@ -70,7 +70,7 @@ func longRun(t *testing.T) (dir string, args []string) {
 	dir = t.TempDir()
 	leat(t, exitDone, dir, "demo", "--size", "2000", ".")
 	term := "sin(r)"
-	for i := range 30 {
+	for i := range 20 {
 		term = "sin(n + " + strconv.Itoa(i) + " * " + term + ")"
 	}
 	return dir, []string{"apply", "-q", "-i", "r=B04.tif", "-i", "n=B08.tif", "-o", "o=o.tif", "-e", term, "--nodata",
