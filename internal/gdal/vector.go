@@ -10,9 +10,12 @@ import (
 	"fmt"
 	"io/fs"
 	"leat/internal/driver"
+	"math"
 	"os"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sync/semaphore"
 
 	"leat/ndarray"
 	"leat/raster"
@@ -130,6 +133,11 @@ func Rasterize(ctx context.Context, r VectorRequest, g raster.Grid, path string)
 	if n, err = r.scanFeatures(ctx, from, layer, g); err != nil {
 		return n, err
 	}
+	share := burningShare(g, r.Type, c.GDALGetCacheMax64())
+	if err := burning.Acquire(ctx, share); err != nil {
+		return n, err
+	}
+	defer burning.Release(share)
 	to, err := r.create(g, path)
 	if err != nil {
 		return n, err
@@ -156,6 +164,24 @@ func Rasterize(ctx context.Context, r VectorRequest, g raster.Grid, path string)
 // lines on 8000 x 6000 pixels took two minutes, but three seconds strip by strip with all features
 // in each.
 const smallShare = 8
+
+// burnedTile is the side of a burned raster's tiles.
+const burnedTile = 512
+
+// burning lets rasters be burned at once only if GDAL's cache holds them all. Where it does not, a
+// thread also writes blocks of another thread's raster, at the same time as that thread does: GDAL
+// does not prevent it (issues 1488 and 2011), and pixels are lost or deflate fails.
+var burning = semaphore.NewWeighted(allShares)
+
+const allShares = 1 << 20
+
+// burningShare returns what a raster takes of allShares, which are half of GDAL's cache: the other
+// half is for what GDAL reads. A raster that takes more is burned alone.
+func burningShare(g raster.Grid, t ndarray.DType, cache int64) int64 {
+	tiles := func(n int) float64 { return math.Ceil(float64(n) / burnedTile) }
+	bytes := tiles(g.Width) * tiles(g.Height) * burnedTile * burnedTile * float64(t.Size())
+	return int64(min(math.Ceil(2*bytes/float64(cache)*allShares), allShares))
+}
 
 // open opens the source.
 func (r *VectorRequest) open() (from hDataset, err error) {
@@ -242,7 +268,7 @@ func (r *VectorRequest) create(g raster.Grid, path string) (to hDataset, err err
 	if _, err := os.Lstat(path); err == nil {
 		return 0, fmt.Errorf("%s: it exists already", path)
 	}
-	options := []string{"TILED=YES", "BLOCKXSIZE=512", "BLOCKYSIZE=512", "COMPRESS=DEFLATE", "ZLEVEL=1",
+	options := []string{"TILED=YES", "BLOCKXSIZE=" + strconv.Itoa(burnedTile), "BLOCKYSIZE=" + strconv.Itoa(burnedTile), "COMPRESS=DEFLATE", "ZLEVEL=1",
 		"BIGTIFF=IF_SAFER"}
 	if r.Type == ndarray.Int8 && version < since37 {
 		options = append(options, "PIXELTYPE=SIGNEDBYTE")

@@ -1,12 +1,15 @@
 package gdal
 
 import (
+	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"leat/internal/pytest"
 	"leat/ndarray"
@@ -246,6 +249,46 @@ func TestBurnDoesNotDependOnMargin(t *testing.T) {
 			}
 		}
 	}
+}
+
+// GDAL damages rasters that are burned at once if its cache does not hold them all.
+func TestBurnAtOnceWithinCache(t *testing.T) {
+	const tile = burnedTile * burnedTile
+	g := vectorGrid()
+	wide := raster.Grid{Width: 3*burnedTile + 1, Height: burnedTile}
+	huge := raster.Grid{Width: 1<<31 - 1, Height: 1<<31 - 1}
+	for _, k := range []struct {
+		grid  raster.Grid
+		typ   ndarray.DType
+		cache int64
+		want  int64
+	}{
+		{g, ndarray.Uint8, 64 * tile, allShares / 32},
+		{g, ndarray.Int32, 64 * tile, allShares / 8},
+		{wide, ndarray.Uint8, 64 * tile, allShares / 8},
+		{wide, ndarray.Float64, 64 * tile, allShares},
+		{g, ndarray.Uint8, 60 << 10, allShares},
+		{g, ndarray.Uint8, 0, allShares},
+		{huge, ndarray.Float64, 1 << 40, allShares},
+	} {
+		if got := burningShare(k.grid, k.typ, k.cache); got != k.want {
+			t.Errorf("%d x %d pixels of %v take %d of %d with a cache of %d bytes, not %d", k.grid.Width, k.grid.Height,
+				k.typ, got, allShares, k.cache, k.want)
+		}
+	}
+	gpkg, _ := vectors(t)
+	if err := burning.Acquire(t.Context(), allShares); err != nil { // as another raster does
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	path := filepath.Join(t.TempDir(), "burned.tif")
+	_, err := Rasterize(ctx, VectorRequest{Path: gpkg, Layer: "fields"}, g, path)
+	if !errors.Is(err, context.DeadlineExceeded) || exists(path) {
+		t.Errorf("it did not wait for the other raster: %v", err)
+	}
+	burning.Release(allShares)
+	burnt(t, VectorRequest{Path: gpkg, Layer: "fields"}, g)
 }
 
 func TestVectorErrors(t *testing.T) {
