@@ -8,34 +8,50 @@ import (
 )
 
 // TestMergedSequencesAreSorted merges all sequences of zeros and ones: a network that sorts these
-// sorts all numbers.
+// sorts all numbers. Of long sequences it takes some lengths.
 func TestMergedSequencesAreSorted(t *testing.T) {
-	for a := range 14 {
-		for b := range 14 {
-			if a+b == 0 {
-				continue
+	for a := range networkPixels {
+		for b := range min(a, networkPixels-a) + 1 {
+			if a > 0 && (a < 14 || a*b%17 == 1) {
+				checkMerge(t, a, b)
+				checkMerge(t, b, a)
 			}
-			var places [][]int32
-			for _, n := range []int{a, b} {
-				if n > 0 {
-					places = append(places, make([]int32, n))
-				}
+		}
+	}
+}
+
+// checkMerge merges sequences of a and b values.
+func checkMerge(t *testing.T, a, b int) {
+	t.Helper()
+	var places [][]int32
+	for _, n := range []int{a, b} {
+		if n > 0 {
+			places = append(places, make([]int32, n))
+		}
+	}
+	n, all, _ := mergeNetwork(places)
+	values := make([]uint64, n.wires) // each bit is a case
+	for first := 0; first < (a+1)*(b+1); first += 64 {
+		ones := func(bit int) (ofA, ofB int) { return (first + bit) / (b + 1) % (a + 1), (first + bit) % (b + 1) }
+		clear(values)
+		for bit := range 64 {
+			i, j := ones(bit)
+			for k := a - i; k < a; k++ {
+				values[k] |= 1 << bit
 			}
-			n, all, _ := mergeNetwork(places)
-			for i := range a + 1 {
-				for j := range b + 1 {
-					values := slices.Repeat([]byte{0}, int(n.wires))
-					copy(values[a-i:a], slices.Repeat([]byte{1}, i))
-					copy(values[a+b-j:a+b], slices.Repeat([]byte{1}, j))
-					for _, c := range n.comparisons {
-						x, y := values[c.a], values[c.b]
-						values[c.low], values[c.high] = min(x, y), max(x, y)
-					}
-					for k, w := range all {
-						if want := k >= a+b-i-j; (values[w] == 1) != want {
-							t.Fatalf("%d of %d and %d of %d ones: value %d is %d", i, a, j, b, k, values[w])
-						}
-					}
+			for k := a + b - j; k < a+b; k++ {
+				values[k] |= 1 << bit
+			}
+		}
+		for _, c := range n.comparisons {
+			x, y := values[c.a], values[c.b]
+			values[c.low], values[c.high] = x&y, x|y
+		}
+		for k, w := range all {
+			for bit := range 64 {
+				i, j := ones(bit)
+				if want := k >= a+b-i-j; values[w]>>bit&1 == 1 != want {
+					t.Fatalf("%d of %d and %d of %d ones: value %d is wrong", i, a, j, b, k)
 				}
 			}
 		}
@@ -101,6 +117,20 @@ func compareMedians[T Float](t *testing.T, r *rand.Rand, f Footprint) {
 	}
 	if want := ScratchBytes(16, 96, f); s.bytes() > want {
 		t.Errorf("%d pixels of %T: %d bytes, expected at most %d", f.Size(), T(0), s.bytes(), want)
+	}
+}
+
+// TestNetworksNeedRoutines checks that medians come from ranks where no routine compares.
+func TestNetworksNeedRoutines(t *testing.T) {
+	fast := performFast(make([]float32, 2*compareStep), []comparison{{0, compareStep, 0, compareStep}}, compareStep)
+	if narrow, wide := networkLimit[float32]() > 0, networkLimit[float64]() > 0; narrow != fast || wide != fast {
+		t.Errorf("networks for float32 %v, for float64 %v, routines %v", narrow, wide, fast)
+	}
+	var s Scratch
+	src := &Plane[float32]{Values: make([]float32, 9), Rows: 3, Columns: 3}
+	Median(&Plane[float32]{Values: make([]float32, 1), Rows: 1, Columns: 1, Row: 1, Col: 1}, src, Square(3), &s)
+	if used := len(s.selectors) > 0; used != fast {
+		t.Errorf("median by a network: %v, routines %v", used, fast)
 	}
 }
 

@@ -124,6 +124,9 @@ func meansFast[T Float](to []T, sum []float64, count []int32, size float64) int 
 	return n
 }
 
+// hasComparisons reports whether there are routines for performFast.
+func hasComparisons() bool { return hasAVX2 }
+
 // performFast performs all comparisons. It reports whether there is a routine for that.
 func performFast[T Float](buffer []T, comparisons []comparison, columns int) bool {
 	if !hasAVX2 || len(comparisons) == 0 || columns == 0 {

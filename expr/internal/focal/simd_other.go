@@ -19,6 +19,7 @@ func countsFast(_ []int32, _ []byte) int                              { return 0
 func anyFast(_ []byte, _ []int32) int                                 { return 0 }
 func meansFast[T Float](_ []T, _ []float64, _ []int32, _ float64) int { return 0 }
 func performFast[T Float](_ []T, _ []comparison, _ int) bool          { return false }
+func hasComparisons() bool                                            { return false }
 
 func combineMomentsFast(_, _, _ moments, _, _ float64) int               { return 0 }
 func deviationsFast[T Float](_ []T, _ moments, _ []int32, _ float64) int { return 0 }
