@@ -2,12 +2,12 @@ package spool
 
 import (
 	"encoding/binary"
-	"leat/internal/driver"
 	"math"
 	"slices"
 	"time"
 
 	"leat/block"
+	"leat/internal/driver"
 	"leat/internal/overview"
 	"leat/internal/stats"
 	"leat/internal/tiffwrite"

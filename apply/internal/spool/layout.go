@@ -80,8 +80,8 @@ func NewLayout(s Spec) (*Layout, error) {
 }
 
 // wholeTiles reports whether blocks with sides of n pixels have whole tiles in a level of size
-// pixels. A level smaller than a tile does not count: its encoded tile may be larger than its
-// pixels, and the memory of records is planned for pixels.
+// pixels. A block that only covers a level smaller than a tile has none: the encoded tile may be
+// larger than the pixels, for which the memory of records is planned.
 func wholeTiles(n, tile, size int) bool { return n%tile == 0 || n >= size && size >= tile }
 
 // tileWindow returns the part of a level that a tile covers.

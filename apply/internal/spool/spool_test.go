@@ -131,9 +131,8 @@ func FuzzSpool(f *testing.F) {
 	})
 }
 
-// testLayout returns the layout of an output of 100 x 70 pixels with an overview, in blocks of 64.
-// testLayout returns a layout of blocks with this side. Blocks of 64 have whole tiles of the
-// overview, and those of 32 do not.
+// testLayout returns the layout of an output of 100 x 70 pixels with an overview, in blocks with
+// this side. Blocks of 64 have whole tiles of the overview, and those of 32 do not.
 func testLayout(tb testing.TB, side int) *Layout {
 	tb.Helper()
 	const w, h = 100, 70
