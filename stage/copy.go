@@ -103,9 +103,11 @@ func (p *Pool) attempt(ctx context.Context, it *item) outcome {
 const restarts = 2
 
 // canRestart reports whether a read that failed with err may succeed from the object's beginning:
-// it was replaced meanwhile, or its connection broke and its version is not identified.
+// it was replaced meanwhile, its connection broke and its version is not identified, or its parts
+// can't be read as those of the known version.
 func canRestart(err error) bool {
-	return errors.Is(err, objstore.ErrChanged) || errors.Is(err, errChecksum) || errors.Is(err, objstore.ErrNotResumed)
+	return errors.Is(err, objstore.ErrChanged) || errors.Is(err, errChecksum) ||
+		errors.Is(err, objstore.ErrNotResumed) || errors.Is(err, errNotConfirmed)
 }
 
 // unstageable returns the outcome for an object that the directory can't take after err. Callers
@@ -343,6 +345,7 @@ func (e *diskError) Unwrap() error { return e.err }
 var (
 	errLimitReached = errors.New("no space")
 	errChecksum     = errors.New("checksum mismatch between received bytes and store")
+	errNotConfirmed = errors.New("parts sent without the known version")
 )
 
 // download is a copy from a source to a store.Writer.

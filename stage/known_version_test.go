@@ -4,8 +4,10 @@ package stage
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"testing"
+	"time"
 
 	"leat/objstore"
 )
@@ -97,5 +99,55 @@ func TestKnownVersionReplacedBeforeCopy(t *testing.T) {
 		if u := wantDisk(t, p); u.Objects != 1 {
 			t.Errorf("%d objects", u.Objects)
 		}
+	}
+}
+
+// statOnly is a source whose bodies come without a version, without ranges, or without both, and
+// that ignores conditions.
+type statOnly struct {
+	*source
+	noVersion, noRanges bool
+}
+
+func (s *statOnly) Read(ctx context.Context, name string, offset, length int64, _ *objstore.Info) (objstore.Info,
+	io.ReadCloser, error) {
+	from := offset
+	if s.noRanges {
+		from = 0
+		if length >= 0 {
+			length += offset
+		}
+	}
+	i, body, err := s.source.Read(ctx, name, from, length, nil)
+	if err == nil {
+		_, err = io.CopyN(io.Discard, body, offset-from)
+	}
+	if i.NoRanges = s.noRanges; s.noVersion {
+		i.ETag, i.ModTime = "", time.Time{}
+	}
+	return i, body, err
+}
+
+func TestKnownVersionThatBodiesDoNotConfirm(t *testing.T) {
+	t.Parallel()
+	const size = 8 << 20
+	for _, c := range []statOnly{{noVersion: true}, {noRanges: true}} {
+		s := &c
+		s.source = newSource("stat only").put("a", object{size: size})
+		s.onRead = func(_ string, offset int64) {
+			if s.noVersion && offset >= 2<<20 {
+				s.put("a", object{size: size, version: 1})
+			}
+		}
+		p := pool(t, t.TempDir(), Options{RangeBytes: 1 << 20, Ranges: 1})
+		l := p.PrefetchVersion(s, "a", ok(s.Stat(t.Context(), "a"))(t), false)
+		b := ok(l.Bytes(t.Context()))(t)
+		if now := s.get("a"); !bytes.Equal(b, content("a", now.version, size)) {
+			t.Error("parts of two versions")
+		}
+		if _, _, given := s.count("a"); given > 3*size {
+			t.Errorf("%d bytes were sent for %d", given, size)
+		}
+		l.Release()
 	}
 }

@@ -171,11 +171,15 @@ type partSum struct {
 
 // readPart requests one part and writes it.
 func (w *download) readPart(ctx context.Context, at, length int64) (uint32, error) {
-	_, body, err := w.p.retry().Read(ctx, w.it.src, w.it.name, at, length, &w.info)
+	info, body, err := w.p.retry().Read(ctx, w.it.src, w.it.name, at, length, &w.info)
 	if err != nil {
 		return 0, err
 	}
 	defer body.Close()
+	// The source may describe versions in Stat alone, which does not find out about ranges either.
+	if w.it.known != nil && (info.NoRanges || !info.Versioned()) {
+		return 0, errNotConfirmed
+	}
 	t := part{w: w, at: at, limit: length}
 	err = t.copyFrom(body)
 	return t.crc, err
