@@ -21,4 +21,13 @@ func GridOf(path string) (raster.Grid, error) {
 // Remote is a raster in a store. Job.Open may return one; package stores implements it. A run
 // reads it piece by piece if it needs less than half of it, and otherwise stages the whole file on
 // local disk before the first block that needs it.
+//
+// A Remote may also have these methods:
+//
+//   - StageFile() (bool, error) is like Stage, for a raster on another grid, which GDAL warps.
+//     LocalPath() (string, error) then returns the path of a file with exactly the raster's bytes,
+//     from when Wait has returned until Done. Without both, such a raster is an error.
+//   - SidecarVersions() map[string]objstore.Info returns the store's description of the sidecars
+//     that change the meaning of pixels, by the suffix after the raster's name. Without it, a run
+//     can't detect that one of them was replaced.
 type Remote = resolve.Remote

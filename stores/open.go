@@ -42,8 +42,10 @@ var (
 
 	_ apply.Fetcher = (*Stores)(nil)
 
-	// apply finds the versions of sidecars by this method.
+	// apply finds these optional methods of an apply.Remote by their names.
 	_ interface {
+		StageFile() (bool, error)
+		LocalPath() (string, error)
 		SidecarVersions() map[string]objstore.Info
 	} = tiff{}
 )
