@@ -14,7 +14,7 @@ func Fold[T any](add func(value T) error) func(from int, value any) error {
 	return func(_ int, value any) error {
 		v, ok := value.(T)
 		if !ok {
-			return fmt.Errorf("a value of type %T, want %T", value, *new(T))
+			return fmt.Errorf("a value of type %T, expected %T", value, *new(T))
 		}
 		return add(v)
 	}

@@ -156,7 +156,7 @@ func parseHeader(b []byte, size int64) (h header, err error) {
 	case len(b) < pageSize:
 		return bad("cut off within its first page")
 	case le.Uint32(b[8:]) < oldest:
-		return bad("damaged first page (version %d, want %d to %d)", le.Uint32(b[8:]), oldest, version)
+		return bad("damaged first page (version %d, expected %d to %d)", le.Uint32(b[8:]), oldest, version)
 	case le.Uint32(b[fixedSize:]) != crc32.Checksum(b[:fixedSize], table(le.Uint32(b[8:]))):
 		return bad("damaged first page")
 	}

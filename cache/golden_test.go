@@ -118,7 +118,7 @@ func TestGoldenCaches(t *testing.T) {
 
 func TestOpenInvalidFiles(t *testing.T) {
 	for name, why := range map[string]string{
-		"newer.cache": "newer leat", "newer_magic.cache": "newer leat", "older.cache": "version 0, want 1 to 2",
+		"newer.cache": "newer leat", "newer_magic.cache": "newer leat", "older.cache": "version 0, expected 1 to 2",
 		"foreign.cache":  "another kind of file",
 		"cut_page.cache": "cut off", "cut_index.cache": "cut off", "page_bit.cache": "damaged",
 		"growing.cache": "not preserved", "good.pfio": "another kind",

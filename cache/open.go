@@ -66,9 +66,9 @@ func join(fd int, path string, n int64, o Options) (*Cache, error) {
 	if err == nil {
 		switch {
 		case h.n != n:
-			err = fmt.Errorf("%w: it has %d slots, want %d", ErrMismatch, h.n, n)
+			err = fmt.Errorf("%w: it has %d slots, expected %d", ErrMismatch, h.n, n)
 		case o.MaxBytes != 0 && o.MaxBytes != h.maxBytes:
-			err = fmt.Errorf("%w: its MaxBytes is %d, want %d", ErrMismatch, h.maxBytes, o.MaxBytes)
+			err = fmt.Errorf("%w: its MaxBytes is %d, expected %d", ErrMismatch, h.maxBytes, o.MaxBytes)
 		}
 	}
 	if err != nil {
@@ -93,7 +93,7 @@ func openNamed(dir int, name string, flags int) (int, error) {
 	if err == nil {
 		var st unix.Stat_t
 		if err = unix.Fstat(fd, &st); err == nil && st.Mode&0o022 != 0 {
-			err = fmt.Errorf("%w: other users may write to it (mode %04o, want 0600)", ErrForeign, st.Mode&0o7777)
+			err = fmt.Errorf("%w: other users may write to it (mode %04o, expected 0600)", ErrForeign, st.Mode&0o7777)
 		}
 	}
 	if err == nil {

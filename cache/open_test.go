@@ -111,12 +111,12 @@ func TestErrMismatch(t *testing.T) {
 	must(t, ok(Open(path, 10, &Options{MaxBytes: 10000}))(t).Close())
 	_, err := Open(path, 11, nil)
 	wantErr(t, err, ErrMismatch)
-	if !strings.Contains(fmt.Sprint(err), "10 slots, want 11") {
+	if !strings.Contains(fmt.Sprint(err), "10 slots, expected 11") {
 		t.Error(err)
 	}
 	_, err = Open(path, 10, &Options{MaxBytes: 20000})
 	wantErr(t, err, ErrMismatch)
-	if !strings.Contains(fmt.Sprint(err), "10000, want 20000") {
+	if !strings.Contains(fmt.Sprint(err), "10000, expected 20000") {
 		t.Error(err)
 	}
 	c := ok(Open(path, 10, &Options{MaxBytes: 10000}))(t)

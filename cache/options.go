@@ -65,13 +65,13 @@ type Options struct {
 func (o *Options) validate() error {
 	var errs []error
 	if o.MaxBytes < 0 {
-		errs = append(errs, fmt.Errorf("Options.MaxBytes is %d, want at least 0", o.MaxBytes))
+		errs = append(errs, fmt.Errorf("Options.MaxBytes is %d, expected at least 0", o.MaxBytes))
 	}
 	if o.Verify < VerifyFirst || o.Verify > VerifyNever {
-		errs = append(errs, fmt.Errorf("Options.Verify is %d, want VerifyFirst, VerifyAlways or VerifyNever", o.Verify))
+		errs = append(errs, fmt.Errorf("Options.Verify is %d, expected VerifyFirst, VerifyAlways or VerifyNever", o.Verify))
 	}
 	if o.Durability > DurabilityEach {
-		errs = append(errs, fmt.Errorf("Options.Durability is %d, want DurabilityNone, DurabilityBatch or DurabilityEach",
+		errs = append(errs, fmt.Errorf("Options.Durability is %d, expected DurabilityNone, DurabilityBatch or DurabilityEach",
 			o.Durability))
 	}
 	return errors.Join(errs...)
@@ -96,7 +96,7 @@ func (o *Options) checkOpen(n int64) error {
 
 func checkSlots(n int64) error {
 	if n < 1 || n > MaxSlots {
-		return fmt.Errorf("%d slots, want 1 to %d", n, int64(MaxSlots))
+		return fmt.Errorf("%d slots, expected 1 to %d", n, int64(MaxSlots))
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func checkTarget(dir int, path, name string, overwrite bool) error {
 	var st unix.Stat_t
 	switch err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); {
 	case err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR:
-		return fmt.Errorf("%s: is a directory, want a file", path)
+		return fmt.Errorf("%s: is a directory, expected a file", path)
 	case err == nil && !overwrite:
 		return taken(path)
 	case err != nil && !errors.Is(err, unix.ENOENT):

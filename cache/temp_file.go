@@ -216,7 +216,7 @@ func splitPath(path string) (abs, name string, dir int, err error) {
 		return "", "", -1, errors.New("empty file name")
 	}
 	if os.IsPathSeparator(path[len(path)-1]) {
-		return "", "", -1, fmt.Errorf("%s: names a directory, want a file", path)
+		return "", "", -1, fmt.Errorf("%s: names a directory, expected a file", path)
 	}
 	if abs, err = filepath.Abs(path); err != nil {
 		return "", "", -1, fmt.Errorf("%s: %w", path, err)

@@ -89,7 +89,7 @@ type anyCodec[T any] struct{ c Codec[T] }
 func (a anyCodec[T]) Encode(value any) ([]byte, error) {
 	v, ok := value.(T)
 	if !ok {
-		return nil, fmt.Errorf("a value of type %T, want %T", value, *new(T))
+		return nil, fmt.Errorf("a value of type %T, expected %T", value, *new(T))
 	}
 	return a.c.Encode(v)
 }

@@ -47,7 +47,7 @@ func (b *Barrier) swap(from, to uint64) bool {
 // Barrier returns the barrier of that name. All members must give the same number of parties.
 func (n *Namespace) Barrier(name string, parties int) (*Barrier, error) {
 	if parties < 1 || parties >= barrierBroken {
-		return nil, fmt.Errorf("barrier for %d parties, want 1 to 2^31-1", parties)
+		return nil, fmt.Errorf("barrier for %d parties, expected 1 to 2^31-1", parties)
 	}
 	data, err := n.memory("barrier-", name, 16)
 	if err != nil {
@@ -55,7 +55,7 @@ func (n *Namespace) Barrier(name string, parties int) (*Barrier, error) {
 	}
 	want := (*atomic.Uint64)(unsafe.Pointer(&data[8]))
 	if !want.CompareAndSwap(0, uint64(parties)) && want.Load() != uint64(parties) {
-		return nil, fmt.Errorf("barrier %s for %d parties, want %d", name, parties, want.Load())
+		return nil, fmt.Errorf("barrier %s for %d parties, expected %d", name, parties, want.Load())
 	}
 	return &Barrier{n: parties, space: n, word: (*atomic.Uint64)(unsafe.Pointer(&data[0]))}, nil
 }

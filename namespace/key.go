@@ -104,7 +104,7 @@ func validateKey(key, source string) error {
 	case strings.TrimSpace(key) == "":
 		return fmt.Errorf("job key of %s is blank", source)
 	case len(key) > maxKeyBytes:
-		return fmt.Errorf("job key of %s has %d bytes, want at most %d", source, len(key), maxKeyBytes)
+		return fmt.Errorf("job key of %s has %d bytes, expected at most %d", source, len(key), maxKeyBytes)
 	case !utf8.ValidString(key):
 		return fmt.Errorf("job key of %s is not UTF-8: %q", source, key)
 	}

@@ -58,7 +58,7 @@ func openFilePlace(path string) (*place, error) {
 	}
 	dir, name := filepath.Split(final)
 	if name == "" || name == "." || name == ".." {
-		return nil, fmt.Errorf("%s: names a directory, want a file", path)
+		return nil, fmt.Errorf("%s: names a directory, expected a file", path)
 	}
 	if len(name) > unix.NAME_MAX {
 		return nil, fmt.Errorf("%s: %w", path, unix.ENAMETOOLONG)
@@ -70,7 +70,7 @@ func openFilePlace(path string) (*place, error) {
 	p := &place{Path: dir, fd: fd}
 	var st unix.Stat_t
 	if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		return nil, errors.Join(fmt.Errorf("%s: is a directory, want a file", path),
+		return nil, errors.Join(fmt.Errorf("%s: is a directory, expected a file", path),
 			p.Close())
 	}
 	if err := p.climb(); err != nil {

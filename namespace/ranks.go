@@ -85,9 +85,9 @@ func (w Ranks) validate() error {
 		switch {
 		case c.countName == "Nodes" && unknown:
 		case c.count < 0 || c.count > maxCount:
-			bad("%s is %d, want 1 to %d", c.countName, c.count, maxCount)
+			bad("%s is %d, expected 1 to %d", c.countName, c.count, maxCount)
 		case c.index < 0 || c.index >= c.count:
-			bad("%s is %d with %s %d, want 0 to %d", c.name, c.index, c.countName, c.count, c.count-1)
+			bad("%s is %d with %s %d, expected 0 to %d", c.name, c.index, c.countName, c.count, c.count-1)
 		}
 	}
 	if len(errs) > 0 {
@@ -98,7 +98,7 @@ func (w Ranks) validate() error {
 		bad("LocalRanks is %d, more than Ranks, %d", f.LocalRanks, f.Ranks)
 	case unknown:
 	case f.Nodes == 1 && f.LocalRanks != f.Ranks:
-		bad("LocalRanks is %d and Ranks %d on a single node, want equal numbers", f.LocalRanks, f.Ranks)
+		bad("LocalRanks is %d and Ranks %d on a single node, expected equal numbers", f.LocalRanks, f.Ranks)
 	case f.LocalRanks > f.Ranks-(f.Nodes-1):
 		bad("Nodes is %d and LocalRanks %d, but Ranks only %d: each node has a rank", f.Nodes, f.LocalRanks, f.Ranks)
 	}

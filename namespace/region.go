@@ -34,7 +34,7 @@ func (n *Namespace) memory(kind, name string, size int) ([]byte, error) {
 		return nil, err
 	}
 	if size <= 0 {
-		return nil, fmt.Errorf("region %s of %d bytes, want at least 1", name, size)
+		return nil, fmt.Errorf("region %s of %d bytes, expected at least 1", name, size)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -42,7 +42,7 @@ func (n *Namespace) memory(kind, name string, size int) ([]byte, error) {
 		return nil, ErrClosed
 	}
 	other := func(has int) error {
-		return fmt.Errorf("%s has %d bytes, want %d", name, has, size)
+		return fmt.Errorf("%s has %d bytes, expected %d", name, has, size)
 	}
 	if t := n.shared[kind+name]; t != nil {
 		if t.size != size {

@@ -54,7 +54,7 @@ func TestSharedRegion(t *testing.T) {
 	}
 	late := newAgent(t, nil)
 	late.join(orderSpec{Key: "job", Ranks: rank(2, 3)})
-	if got := late.try(order{Op: "region", Name: "r", N: size + 1}); !strings.Contains(got.Err, ", want ") {
+	if got := late.try(order{Op: "region", Name: "r", N: size + 1}); !strings.Contains(got.Err, ", expected ") {
 		t.Errorf("another size in another process: %+v", got)
 	}
 	if got := late.must(order{Op: "region", Name: "other", N: size}); got.Value != 0 {
@@ -83,7 +83,7 @@ func TestInvalidSizes(t *testing.T) {
 	if _, err := n.Barrier("b", 2); err != nil {
 		t.Error(err)
 	}
-	if _, err := n.Barrier("b", 3); err == nil || !strings.Contains(err.Error(), "for 3 parties, want 2") {
+	if _, err := n.Barrier("b", 3); err == nil || !strings.Contains(err.Error(), "for 3 parties, expected 2") {
 		t.Error(err)
 	}
 }

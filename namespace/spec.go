@@ -73,11 +73,11 @@ var plainName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 func (s *Spec) validate() error {
 	var errs []error
 	if s.Name != "" && (len(s.Name) > maxKeyBytes || !plainName.MatchString(s.Name)) {
-		errs = append(errs, fmt.Errorf("name %q of the namespace: want letters, digits, '.', '_' and '-'",
+		errs = append(errs, fmt.Errorf("name %q of the namespace: expected letters, digits, '.', '_' and '-'",
 			s.Name))
 	}
 	if s.Wait < 0 {
-		errs = append(errs, fmt.Errorf("wait of %v: want at least 0", s.Wait))
+		errs = append(errs, fmt.Errorf("wait of %v: expected at least 0", s.Wait))
 	}
 	for i, d := range s.Dirs {
 		if d.Path == "" {
@@ -95,7 +95,7 @@ func (s *Spec) validate() error {
 // checkWhat checks the name of a shared object, which becomes part of a file name.
 func checkWhat(what string) error {
 	if len(what) > maxWhat || !plainName.MatchString(what) {
-		return fmt.Errorf("name %q: want 1 to %d letters, digits, '.', '_' and '-'",
+		return fmt.Errorf("name %q: expected 1 to %d letters, digits, '.', '_' and '-'",
 			what, maxWhat)
 	}
 	return nil

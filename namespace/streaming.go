@@ -48,14 +48,14 @@ func parseStreamingName(name string) (int, bool) {
 // errReleased if the size is 0.
 func unpackLocals(data []byte, length int64) (number int, dirs []string, err error) {
 	if len(data) < 4 {
-		return 0, nil, fmt.Errorf("%d bytes, want at least 4", len(data))
+		return 0, nil, fmt.Errorf("%d bytes, expected at least 4", len(data))
 	}
 	size := int64(int32(binary.LittleEndian.Uint32(data)))
 	switch {
 	case size == 0:
 		return 0, nil, errReleased
 	case size <= 4 || size > streamingMost:
-		return 0, nil, fmt.Errorf("its size is given as %d bytes, want 5 to %d", size, streamingMost)
+		return 0, nil, fmt.Errorf("its size is given as %d bytes, expected 5 to %d", size, streamingMost)
 	case size > length || size > int64(len(data)):
 		return 0, nil, fmt.Errorf("its size is given as %d bytes, but is %d", size, length)
 	}
@@ -67,7 +67,7 @@ func unpackLocals(data []byte, length int64) (number int, dirs []string, err err
 	last := parts[len(parts)-1]
 	number, err = strconv.Atoi(last)
 	if err != nil || number < 0 || strconv.Itoa(number) != last {
-		return 0, nil, fmt.Errorf("it ends in %.20q, want a number", last)
+		return 0, nil, fmt.Errorf("it ends in %.20q, expected a number", last)
 	}
 	return number, parts[:len(parts)-1], nil
 }

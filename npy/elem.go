@@ -204,11 +204,11 @@ func (r *record) describe() string {
 // checkName accepts only names that Python writes without escapes.
 func checkName(name string) error {
 	if name == "" || len(name) > maxNameSize {
-		return fmt.Errorf("field name of %d characters, want 1 to %d", len(name), maxNameSize)
+		return fmt.Errorf("field name of %d characters, expected 1 to %d", len(name), maxNameSize)
 	}
 	for _, c := range []byte(name) {
 		if c < ' ' || c > '~' || c == '\'' || c == '\\' {
-			return unsupported("field name %q: want printable ASCII without quotes and backslashes", name)
+			return unsupported("field name %q: expected printable ASCII without quotes and backslashes", name)
 		}
 	}
 	return nil
@@ -217,7 +217,7 @@ func checkName(name string) error {
 // arraySize returns the bytes of a field that is an array of e.
 func arraySize(e Elem, shape []int) (int, error) {
 	if len(shape) > maxDims {
-		return 0, fmt.Errorf("%d dimensions, want at most %d", len(shape), maxDims)
+		return 0, fmt.Errorf("%d dimensions, expected at most %d", len(shape), maxDims)
 	}
 	n := e.Size()
 	for _, d := range shape {

@@ -152,5 +152,5 @@ func checkPointers(t reflect.Type, path string) error {
 }
 
 func kindError(t reflect.Type, path string) error {
-	return fmt.Errorf("%s is a %v, want numbers, truth values, and structs and arrays of them", path, t.Kind())
+	return fmt.Errorf("%s is a %v, expected numbers, truth values, and structs and arrays of them", path, t.Kind())
 }

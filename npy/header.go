@@ -53,11 +53,11 @@ func headerSize(prefix []byte) (int, error) {
 		}
 		n := binary.LittleEndian.Uint32(prefix[8:])
 		if n > maxHeader {
-			return 0, fmt.Errorf("%w: header of %d bytes, want at most %d", ErrFormat, n, maxHeader)
+			return 0, fmt.Errorf("%w: header of %d bytes, expected at most %d", ErrFormat, n, maxHeader)
 		}
 		return prefixSize + int(n), nil
 	}
-	return 0, fmt.Errorf("%w: version %d.%d, want 1 to 3", ErrFormat, prefix[6], prefix[7])
+	return 0, fmt.Errorf("%w: version %d.%d, expected 1 to 3", ErrFormat, prefix[6], prefix[7])
 }
 
 // ParseHeader parses the header of version 1, 2 or 3 at the start of b. Its error wraps ErrFormat
@@ -123,7 +123,7 @@ func (e Elem) DataSize(shape []int) (int64, error) {
 		return 0, errors.New("array without an element type")
 	}
 	if len(shape) > maxDims {
-		return 0, fmt.Errorf("array of %d dimensions, want at most %d", len(shape), maxDims)
+		return 0, fmt.Errorf("array of %d dimensions, expected at most %d", len(shape), maxDims)
 	}
 	n, empty := int64(e.Size()), false
 	for _, d := range shape {

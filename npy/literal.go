@@ -12,7 +12,7 @@ import (
 // double quotes and trailing commas. Its error wraps ErrFormat or ErrUnsupported.
 func ParseElem(descr string) (Elem, error) {
 	if len(descr) > maxDescr {
-		return Elem{}, fmt.Errorf("%w: description of %d characters, want at most %d", ErrFormat, len(descr), maxDescr)
+		return Elem{}, fmt.Errorf("%w: description of %d characters, expected at most %d", ErrFormat, len(descr), maxDescr)
 	}
 	p := literal{s: descr}
 	e, err := p.elem(0)
@@ -49,7 +49,7 @@ func (p *literal) next() byte {
 
 func (p *literal) expect(c byte) error {
 	if p.next() != c {
-		return p.fail(fmt.Sprintf("want %q", c))
+		return p.fail(fmt.Sprintf("expected %q", c))
 	}
 	p.i++
 	return nil
@@ -64,7 +64,7 @@ func (p *literal) more(end byte, first bool) (bool, error) {
 	}
 	if !first {
 		if err := p.expect(','); err != nil {
-			return false, p.fail(fmt.Sprintf("want ',' or %q", end))
+			return false, p.fail(fmt.Sprintf("expected ',' or %q", end))
 		}
 	}
 	return p.next() != end, nil
@@ -73,7 +73,7 @@ func (p *literal) more(end byte, first bool) (bool, error) {
 func (p *literal) text() (string, error) {
 	quote := p.next()
 	if quote != '\'' && quote != '"' {
-		return "", p.fail("want a string")
+		return "", p.fail("expected a string")
 	}
 	rest := p.s[p.i+1:]
 	n := strings.IndexByte(rest, quote)
@@ -95,7 +95,7 @@ func (p *literal) boolean() (bool, error) {
 			return v == "True", nil
 		}
 	}
-	return false, p.fail("want True or False")
+	return false, p.fail("expected True or False")
 }
 
 // tuple parses a tuple of numbers. As in Python, (3) is not a tuple.
@@ -118,7 +118,7 @@ func (p *literal) tuple() ([]int, error) {
 		}
 		n, err := strconv.Atoi(p.s[from:p.i])
 		if err != nil {
-			return nil, p.fail("want a dimension")
+			return nil, p.fail("expected a dimension")
 		}
 		if p.i < len(p.s) && p.s[p.i] == 'L' { // written by Python 2
 			p.i++
@@ -127,7 +127,7 @@ func (p *literal) tuple() ([]int, error) {
 			return nil, p.fail(fmt.Sprintf("more than %d dimensions", maxDims))
 		}
 		if len(list) == 1 && p.next() == ')' {
-			return nil, p.fail("want a tuple, found a number in brackets")
+			return nil, p.fail("expected a tuple, found a number in brackets")
 		}
 	}
 	p.i++
@@ -227,7 +227,7 @@ func (p *literal) void() (int, error) {
 	digits, ok := strings.CutPrefix(code, "|V")
 	n, err := strconv.ParseUint(digits, 10, 31)
 	if !ok || err != nil || n == 0 {
-		return 0, fmt.Errorf("field without a name has type %q, want padding such as '|V4'", code)
+		return 0, fmt.Errorf("field without a name has type %q, expected padding such as '|V4'", code)
 	}
 	return int(n), nil
 }

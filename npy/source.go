@@ -65,7 +65,7 @@ func open(f io.ReaderAt, fileBytes int64, path string) (*File, error) {
 	}
 	stored := h.Elem.DType()
 	if !stored.Valid() {
-		return nil, fmt.Errorf("%s: elements are %v, want numbers (%w)", path, h.Elem, raster.ErrUnsupported)
+		return nil, fmt.Errorf("%s: elements are %v, expected numbers (%w)", path, h.Elem, raster.ErrUnsupported)
 	}
 	n := &File{r: f, stored: stored, start: int64(h.DataOffset)}
 	shape := h.Shape
@@ -74,7 +74,7 @@ func open(f io.ReaderAt, fileBytes int64, path string) (*File, error) {
 		shape = []int{1, shape[0], shape[1]}
 	case 3:
 	default:
-		return nil, fmt.Errorf("%s: array has %d dimensions, want (rows, columns) or (bands, rows, columns) (%w)", path,
+		return nil, fmt.Errorf("%s: array has %d dimensions, expected (rows, columns) or (bands, rows, columns) (%w)", path,
 			len(shape), raster.ErrUnsupported)
 	}
 	bands, height, width := int64(shape[0]), int64(shape[1]), int64(shape[2])

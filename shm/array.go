@@ -84,7 +84,7 @@ func Slice[T any](a *Array) ([]T, error) {
 	shape := a.view.shape
 	outer := len(shape) - len(inner)
 	if !elem.Equal(a.view.elem) && !(a.view.elem.DType() == ndarray.Float16 && elem.DType() == ndarray.Uint16) {
-		return nil, fmt.Errorf("elements are %v, want %v for %v", a.view.elem, elem, t)
+		return nil, fmt.Errorf("elements are %v, expected %v for %v", a.view.elem, elem, t)
 	}
 	if outer < 0 || !slices.Equal(shape[outer:], inner) {
 		return nil, fmt.Errorf("array of shape %v has no elements %v", shape, t)

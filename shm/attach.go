@@ -280,7 +280,7 @@ func readTag(fd int, size int64, kind uint16, h *handle) (tag, error) {
 	case t.kind != kind:
 		return tag{}, fmt.Errorf("%w: its memory has been used again", ErrStale)
 	case t.size != size:
-		return tag{}, fmt.Errorf("%w: its memory has %d bytes, want %d", ErrHandle, size, t.size)
+		return tag{}, fmt.Errorf("%w: its memory has %d bytes, expected %d", ErrHandle, size, t.size)
 	case kind == kindWhole && t.id != h.id:
 		return tag{}, fmt.Errorf("%w: its memory has been used again", ErrStale)
 	case kind == kindWhole && t.state != stateOpen && !sealedState(t.state):
@@ -376,7 +376,7 @@ func attachInline(text Handle, mode Mode) (*object, view, error) {
 	}
 	offset := int64(header.DataOffset)
 	if offset%entryAlign != 0 {
-		return nil, view{}, fmt.Errorf("%w: elements at byte %d, want a multiple of %d", ErrHandle, offset, entryAlign)
+		return nil, view{}, fmt.Errorf("%w: elements at byte %d, expected a multiple of %d", ErrHandle, offset, entryAlign)
 	}
 	mem := alignedCopy(file) // Go aligns only large blocks
 	seg := &segment{mem: mem, fd: -1, write: true, close: func() error { return nil }}

@@ -173,7 +173,7 @@ func TestInvalidHandles(t *testing.T) {
 		{"a blank in the type", memfd("'<f4'", "'<f4' "), "canonical"},
 		{"an order for one byte", memfd("'<f4'", "'<u1'"), "canonical"},
 		{"a big-endian type", memfd("'<f4'", "'>f4'"), "big-endian"},
-		{"no type", memfd("'<f4'", ""), "want a string"},
+		{"no type", memfd("'<f4'", ""), "expected a string"},
 		{"a path for a file", strings.Replace(someFile, ":run:", ":/run/user/0/x:", 1), "place"},
 		{"another root", strings.Replace(someFile, ":run:", ":var:", 1), "place"},
 		{"a relative path", user("data/a"), "absolute"},

@@ -101,7 +101,7 @@ func checkStream(c *net.UnixConn) error {
 		return errors.New("nil *net.UnixConn")
 	}
 	if kind := c.LocalAddr().Network(); kind != "unix" {
-		return fmt.Errorf("socket of network %s, want unix", kind)
+		return fmt.Errorf("socket of network %s, expected unix", kind)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func parseInline(h Handle) ([]byte, npy.Header, error) {
 func decodeInline(s string) ([]byte, npy.Header, error) {
 	s, ok := strings.CutPrefix(s, inlinePrefix)
 	if !ok {
-		return nil, npy.Header{}, fmt.Errorf("want prefix %q", inlinePrefix)
+		return nil, npy.Header{}, fmt.Errorf("expected prefix %q", inlinePrefix)
 	}
 	if strings.ContainsAny(s, "\r\n") { // which the decoder ignores
 		return nil, npy.Header{}, errors.New("line breaks in base64")
@@ -55,7 +55,7 @@ func decodeInline(s string) ([]byte, npy.Header, error) {
 		return nil, npy.Header{}, err
 	}
 	if has := len(file) - h.DataOffset; size != int64(has) {
-		return nil, npy.Header{}, fmt.Errorf("%d bytes of elements, want %d for shape %v of %v", has, size, h.Shape, h.Elem)
+		return nil, npy.Header{}, fmt.Errorf("%d bytes of elements, expected %d for shape %v of %v", has, size, h.Shape, h.Elem)
 	}
 	return file, h, nil
 }

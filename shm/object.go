@@ -108,7 +108,7 @@ func parseTag(b []byte) (tag, error) {
 		return tag{}, fmt.Errorf("%w: its file is not a shared array", ErrHandle)
 	}
 	if v := binary.LittleEndian.Uint16(c[8:]); v != tagVersion {
-		return tag{}, fmt.Errorf("%w: array of layout version %d, want %d", ErrHandle, v, tagVersion)
+		return tag{}, fmt.Errorf("%w: array of layout version %d, expected %d", ErrHandle, v, tagVersion)
 	}
 	if binary.LittleEndian.Uint32(c[12:]) != tagSum(c[:]) {
 		return tag{}, fmt.Errorf("%w: damaged tag", ErrHandle)

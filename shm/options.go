@@ -41,7 +41,7 @@ func (m Mode) normalize() (Mode, error) {
 	case "c":
 		return CopyOnWrite, nil
 	}
-	return "", fmt.Errorf("mode %q, want r, r+, w+ or c", string(m))
+	return "", fmt.Errorf("mode %q, expected r, r+, w+ or c", string(m))
 }
 
 const (
@@ -86,23 +86,23 @@ func (o *Options) validate() (Options, error) {
 		v.MaxInlineBytes = defaultInlineBytes
 	}
 	if v.Place < Auto || v.Place > Temp {
-		fail("Options.Place is %d, want Auto, Memfd, Named or Temp", int(v.Place))
+		fail("Options.Place is %d, expected Auto, Memfd, Named or Temp", int(v.Place))
 	}
 	if v.ReserveBytes < 0 {
-		fail("Options.ReserveBytes is %d, want at least 0", v.ReserveBytes)
+		fail("Options.ReserveBytes is %d, expected at least 0", v.ReserveBytes)
 	}
 	if v.TempDir != "" && !filepath.IsAbs(v.TempDir) {
-		fail("Options.TempDir is %q, want an absolute path", v.TempDir)
+		fail("Options.TempDir is %q, expected an absolute path", v.TempDir)
 	}
 	if env := os.Getenv(tempVariable); v.TempDir == "" && env != "" && !filepath.IsAbs(env) {
-		fail("%s is %q, want an absolute path", tempVariable, env)
+		fail("%s is %q, expected an absolute path", tempVariable, env)
 	}
 	if v.Place == Auto && (v.TempDir != "" || os.Getenv(tempVariable) != "") {
 		v.Place = Temp
 	}
 	for _, r := range v.Roots {
 		if !filepath.IsAbs(r) {
-			fail("Options.Roots has %q, want absolute paths", r)
+			fail("Options.Roots has %q, expected absolute paths", r)
 		}
 	}
 	switch {

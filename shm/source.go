@@ -33,7 +33,7 @@ func sourceOf(v any, shape []int) (*input, error) {
 			return nil, errors.New("nil *ndarray.Array")
 		}
 		if len(shape) > 0 {
-			return nil, errors.New("shape given for an array, want none")
+			return nil, errors.New("shape given for an array, expected none")
 		}
 		s.view = view{npy.ElemOfDType(a.Type), int64(a.Offset), a.Shape, a.Strides}
 		s.mem = a.Data
@@ -42,7 +42,7 @@ func sourceOf(v any, shape []int) (*input, error) {
 			return nil, errors.New("nil *shm.Array")
 		}
 		if len(shape) > 0 {
-			return nil, errors.New("shape given for an array, want none")
+			return nil, errors.New("shape given for an array, expected none")
 		}
 		if a.closed.Load() {
 			return nil, errArrayClosed
@@ -81,7 +81,7 @@ func sourceOf(v any, shape []int) (*input, error) {
 func (s *input) slice(v any, shape []int) error {
 	r := reflect.ValueOf(v)
 	if r.Kind() != reflect.Slice {
-		return fmt.Errorf("sharing %T, want a slice, *ndarray.Array or *shm.Array", v)
+		return fmt.Errorf("sharing %T, expected a slice, *ndarray.Array or *shm.Array", v)
 	}
 	elem, inner, err := npy.ElemOf(r.Type().Elem())
 	if err != nil {

@@ -57,7 +57,7 @@ func (r files) number(name string) (n int64, ok bool, err error) {
 	}
 	u, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, false, fmt.Errorf("free memory: %s%s holds %.40q, want a number of bytes",
+		return 0, false, fmt.Errorf("free memory: %s%s holds %.40q, expected a number of bytes",
 			r.root, name, text)
 	}
 	return int64(min(u, math.MaxInt64)), u < noLimit, nil

@@ -40,7 +40,7 @@ func compressionOf(name string) (compression, error) {
 			return c, nil
 		}
 	}
-	return compression{}, fmt.Errorf("unknown compression %q (want deflate, zstd, lzw, packbits or none)", name)
+	return compression{}, fmt.Errorf("unknown compression %q (expected deflate, zstd, lzw, packbits or none)", name)
 }
 
 // Coding describes how the tiles of a file are encoded.
@@ -80,13 +80,13 @@ func (c Coding) Check(t ndarray.DType) error {
 		if d.levels == 0 {
 			return fmt.Errorf("compression %s has no levels", d.name)
 		}
-		return fmt.Errorf("level %d of %s (want 1 to %d)", c.Level, d.name, d.levels)
+		return fmt.Errorf("level %d of %s (expected 1 to %d)", c.Level, d.name, d.levels)
 	}
 	switch {
 	case c.Predictor == 0 || c.Predictor == 1:
 		return nil
 	case c.Predictor != 2 && c.Predictor != 3:
-		return fmt.Errorf("predictor %d (want 1, 2 or 3)", c.Predictor)
+		return fmt.Errorf("predictor %d (expected 1, 2 or 3)", c.Predictor)
 	case !d.predicted:
 		return fmt.Errorf("compression %s allows no predictor", d.name)
 	case t.IsComplex():

@@ -132,7 +132,7 @@ func newCompressor(s TileShape, c Coding) compressor {
 // together. Encode does not change it.
 func (e *Encoder) Encode(dst, tile []byte) ([]byte, error) {
 	if len(tile) != e.shape.Bytes() {
-		return dst, fmt.Errorf("tile has %d bytes, want %d", len(tile), e.shape.Bytes())
+		return dst, fmt.Errorf("tile has %d bytes, expected %d", len(tile), e.shape.Bytes())
 	}
 	pixel := e.shape.Samples * e.shape.Type.Size()
 	uniform := bytes.Equal(tile[pixel:], tile[:len(tile)-pixel])

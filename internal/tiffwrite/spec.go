@@ -51,7 +51,7 @@ func (s *FileSpec) Check() error {
 		bad("a raster of %dx%d pixels is larger than a GeoTIFF can be (%d a side)", s.Width, s.Height, maxSide)
 	}
 	if s.Bands <= 0 || s.Bands > maxBands {
-		bad("cannot write %d bands (want 1 to %d)", s.Bands, maxBands)
+		bad("cannot write %d bands (expected 1 to %d)", s.Bands, maxBands)
 	} else if err := s.Shape().check(); err != nil {
 		bad("%w", err)
 	} else if n := int64(s.tilesOf(0)); n > maxTiles {

@@ -188,7 +188,7 @@ func (f *File) addWorldFile(sidecars SidecarOpener) error {
 		}
 		v, ok := worldNumbers(text)
 		if !ok {
-			f.notes = append(f.notes, fmt.Sprintf("world file %s ignored: want six numbers", name))
+			f.notes = append(f.notes, fmt.Sprintf("world file %s ignored: expected six numbers", name))
 			continue
 		}
 		t := raster.Transform{0, v[0], v[2], 0, v[1], v[3]}

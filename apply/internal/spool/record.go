@@ -131,7 +131,7 @@ func (l *Layout) ParseParts(b block.Block, meta, data []byte) (*Record, error) {
 		return nil, err
 	}
 	if len(r.Meta) != len(meta) {
-		return nil, fmt.Errorf("%w of block %d, output %s: %d bytes of tables, want %d", ErrRecord, b.Number, l.Output,
+		return nil, fmt.Errorf("%w of block %d, output %s: %d bytes of tables, expected %d", ErrRecord, b.Number, l.Output,
 			len(meta), len(r.Meta))
 	}
 	r.Data = data

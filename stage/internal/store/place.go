@@ -98,7 +98,7 @@ func parseExt(ext string) (e [16]byte, err error) {
 		ok = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.'
 	}
 	if !ok {
-		return e, fmt.Errorf("invalid extension %q: want a dot and 1 to %d letters, digits, dots, _ or -", ext, len(e)-1)
+		return e, fmt.Errorf("invalid extension %q: expected a dot and 1 to %d letters, digits, dots, _ or -", ext, len(e)-1)
 	}
 	copy(e[:], ext)
 	return e, nil
