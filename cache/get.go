@@ -45,9 +45,9 @@ func (c *Cache) Get(i int64) (data []byte, err error) {
 
 // Recycle lets later calls of Get reuse a slice that Get or GetOrFill returned, but not one of
 // View. Neither the slice, nor a part of it, nor what was appended to it may be used afterwards. A
-// slice that is recycled again is ignored, unless it was reused meanwhile, which can't be detected.
-// Recycle is optional: it avoids garbage, the main cost of Get for large entries. The garbage
-// collector frees what is not reused soon.
+// slice that is recycled again is ignored, unless it was reused meanwhile or two goroutines recycle
+// it at once, which can't be detected. Recycle is optional: it avoids garbage, the main cost of Get
+// for large entries. The garbage collector frees what is not reused soon.
 func (c *Cache) Recycle(data []byte) { c.buffers.Put(data) }
 
 // Append appends entry i to dst and returns the extended slice, or dst unchanged with an error like

@@ -216,9 +216,9 @@ func (p *Pool) ReadDirect(ctx context.Context, src Source, name string) ([]byte,
 
 // Recycle lets later calls of Ref.Bytes reuse a slice that it returned. Neither the slice, nor a
 // part of it, nor what was appended to it may be used afterwards. A slice that is recycled again is
-// ignored, unless it was reused meanwhile, which can't be detected. Recycle is optional: it avoids
-// garbage, whose collection can take longer than the copy. The garbage collector frees what is not
-// reused soon.
+// ignored, unless it was reused meanwhile or two goroutines recycle it at once, which can't be
+// detected. Recycle is optional: it avoids garbage, whose collection can take longer than the copy.
+// The garbage collector frees what is not reused soon.
 func (p *Pool) Recycle(data []byte) { p.buffers.Put(data) }
 
 // Wait waits until no prefetch is in progress any more: each object is staged, has failed, or is

@@ -92,7 +92,7 @@ func (p *Pool) take(n int) []byte {
 }
 
 // Put recycles the memory of b. The caller must not use b afterwards. Put ignores memory that a
-// Pool of this process has recycled and not returned again.
+// Pool of this process has recycled and not returned again, unless two calls run at once.
 func (p *Pool) Put(b []byte) {
 	k := class(cap(b))
 	if k < 0 {
