@@ -23,7 +23,7 @@ import (
 
 // bootstrap imports the modules whose sources come first over the connection, and serves it.
 const bootstrap = `import gc, sys
-gc.disable()  # until NumPy is imported: all objects stay
+gc.disable()  # until main enables it: the objects of imports stay
 if sys.path and sys.path[0] == "":  # the working directory, whose modules must not hide Python's own
     del sys.path[0]
 import importlib.util, json, socket, struct  # importlib.abc imports twenty modules that NumPy doesn't need
@@ -39,33 +39,31 @@ def read(n):
     return data
 sources = json.loads(read(struct.unpack("<I", read(4))[0]))
 s.detach()
-def installed():  # the directory of the package leat if it has these modules, which Python has compiled there
+def installed():  # the compiled modules of the package leat, if it has the same sources
+    code = {}
     try:
         (directory,) = importlib.util.find_spec("leat").submodule_search_locations
         for name, source in sources.items():
-            with open(directory + "/" + name + ".py", encoding="utf-8", newline="") as f:
+            path = directory + "/" + name + ".py"
+            with open(path, encoding="utf-8", newline="") as f:
                 if f.read() != source:
-                    return None
-        return directory
-    except Exception:
-        return None
-directory = installed()
-def code(name):
-    if directory is None:
-        return compile(sources[name], "<leat>/" + name + ".py", "exec")
-    return importlib.util.spec_from_file_location(name, directory + "/" + name + ".py").loader.get_code(name)
+                    return {}
+            code[name] = importlib.util.spec_from_file_location(name, path).loader.get_code(name)
+    except Exception:  # damaged .pyc files raise many kinds
+        return {}
+    return code
+code = installed() or {name: compile(text, "<leat>/" + name + ".py", "exec") for name, text in sources.items()}
 class Modules:
     def find_spec(self, name, path, target=None):
-        if name == "_leat" or name.startswith("_leat.") and name[6:] in sources:
+        if name == "_leat" or name.startswith("_leat.") and name[6:] in code:
             return importlib.util.spec_from_loader(name, self, is_package=name == "_leat")
     def create_module(self, spec):
         return None
     def exec_module(self, module):
         if module.__name__ == "_leat":
             return
-        loaded = code(module.__name__[6:])
-        module.__file__ = loaded.co_filename
-        exec(loaded, module.__dict__)
+        module.__file__ = code[module.__name__[6:]].co_filename
+        exec(code[module.__name__[6:]], module.__dict__)
 sys.meta_path.insert(0, Modules())
 from _leat._worker import main
 main(fd)

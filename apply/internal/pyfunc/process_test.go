@@ -69,9 +69,19 @@ def f(b):
 		}
 	}
 	check(dir)
-	if compiled, err := filepath.Glob(filepath.Join(dir, "__pycache__", "_block.*.pyc")); err != nil || len(compiled) != 1 {
-		t.Errorf("%v, %v, expected one compiled module", compiled, err)
+	compiled, err := filepath.Glob(filepath.Join(dir, "__pycache__", "_convert.*.pyc"))
+	if err != nil || len(compiled) != 1 {
+		t.Fatalf("%v, %v, expected one compiled module", compiled, err)
 	}
+	const header = 16
+	if err := os.Truncate(compiled[0], header+100); err != nil {
+		t.Fatal(err)
+	}
+	check("<leat>")
+	if err := os.Remove(compiled[0]); err != nil {
+		t.Fatal(err)
+	}
+	check(dir)
 	write("_load", modules["_load"]+"# another version\n")
 	check("<leat>")
 }
