@@ -148,6 +148,12 @@ def pool(b):
     if os.fork() == 0:  # a child that goes on, which the run does not wait for
         time.sleep(1000)
 
+def ends(b):
+    import atexit
+    if b.number == 0:
+        atexit.register(lambda: time.sleep(2))
+    b.out = b.red
+
 def twice(b):
     for name in ["out"] + ["more"] * (1 if b.number == 0 else 3):
         b[name] = b.red
@@ -544,6 +550,13 @@ func TestPythonFunctionThatPrintsForksAndUsesThreads(t *testing.T) {
 		if got[i] != 2*red[i] {
 			t.Fatalf("pixel %d is %d, not twice %d", i, got[i], red[i])
 		}
+	}
+}
+
+// The time of a run is that until its processes have ended.
+func TestPythonTimeIncludesEndOfProcesses(t *testing.T) {
+	if res := mustRun(t, pythonJob(t, "ends")); res.Wall < 2*time.Second {
+		t.Errorf("the run took %v, but its process took 2 s to end", res.Wall)
 	}
 }
 

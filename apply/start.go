@@ -132,14 +132,14 @@ func Start(ctx context.Context, job Job) (*Running, error) {
 		Timings: cmp.Or(job.Timings, timing.New()), Log: logger(job.Logger), Abort: abort}
 	go func() {
 		defer close(s.done)
-		defer job.closePython()
-		s.work(ctx, o, start)
+		s.work(ctx, o, start, job.closePython)
 	}()
 	return s, nil
 }
 
-// work runs the job. A function of the job that ends its goroutine ends the run with an error.
-func (s *Running) work(ctx context.Context, o *exec.Options, start time.Time) {
+// work runs the job and calls end. A function of the job that ends its goroutine ends the run with
+// an error.
+func (s *Running) work(ctx context.Context, o *exec.Options, start time.Time, end func()) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -153,7 +153,10 @@ func (s *Running) work(ctx context.Context, o *exec.Options, start time.Time) {
 		s.tracker.End()
 		o.Abort(nil)
 	}()
-	res, err := exec.Run(ctx, o)
+	res, err := func() (*exec.Result, error) {
+		defer end()
+		return exec.Run(ctx, o)
+	}()
 	if s.err = err; err == nil {
 		s.res = newResult(res, s.plan, o.Timings.Summary(), time.Since(start))
 	}
