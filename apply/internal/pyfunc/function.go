@@ -83,8 +83,8 @@ type Function struct {
 	server *forkServer // nil if it has no process
 	loaded *process    // has loaded the function, for the first slot
 
-	closed bool           // Close follows, which waits for ending; set by Load
-	ending sync.WaitGroup // processes that have answered close, and end
+	closeFollows bool           // Close waits for ending; set by Load
+	ending       sync.WaitGroup // processes that have answered close, and end
 }
 
 // Options are what a Function needs besides its spec.
@@ -116,7 +116,7 @@ func Load(ctx context.Context, spec Spec, o Options) (*Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.spec.SHA256, f.closes, f.loaded, f.closed = a.SHA256, a.Closes, p, true
+	f.spec.SHA256, f.closes, f.loaded, f.closeFollows = a.SHA256, a.Closes, p, true
 	return f, nil
 }
 
@@ -163,7 +163,7 @@ func (f *Function) Close() {
 // end ends a process after its last block. If Close follows, the run goes on meanwhile: an
 // interpreter with NumPy takes 15 ms to end, and the fork server 8.
 func (f *Function) end(p *process) {
-	if f.closed {
+	if f.closeFollows {
 		f.ending.Go(p.end)
 	} else {
 		p.end()
