@@ -185,6 +185,9 @@ func setJobField(fl *pflag.FlagSet, field jobField) error {
 	}
 	for _, text := range values {
 		if err := fl.Set(option.Name, text); err != nil {
+			if option.Value.Type() == "int" {
+				err = fmt.Errorf("%q: expected a whole number", text)
+			}
 			return fmt.Errorf("%s: %w", field.name, err)
 		}
 	}
