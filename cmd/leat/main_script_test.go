@@ -29,7 +29,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(leakChecked{m}, map[string]func(){"leat": main, "maxrss": printMaxRSS, "mistakes": runLines})
+	testscript.Main(leakChecked{m}, map[string]func(){"leat": heldMain, "maxrss": printMaxRSS, "mistakes": runLines})
 }
 
 // leakChecked fails the tests of a package that leaves goroutines behind.

@@ -10,14 +10,16 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+
+	"leat/internal/fault"
 )
 
 // process is leat with arguments, in a directory, not started yet. What it says goes to the buffer.
@@ -61,7 +63,7 @@ func names(t *testing.T, dir string) []string {
 	return list
 }
 
-// longRun is a directory with a scene, and arguments for a run of many blocks that takes seconds.
+// longRun is a directory with a scene, and arguments for a run of 16 blocks.
 func longRun(t *testing.T) (dir string, args []string) {
 	t.Helper()
 	if testing.Short() {
@@ -69,30 +71,68 @@ func longRun(t *testing.T) (dir string, args []string) {
 	}
 	dir = t.TempDir()
 	leat(t, exitDone, dir, "demo", "--size", "2000", ".")
-	term := "sin(r)"
-	for i := range 20 {
-		term = "sin(n + " + strconv.Itoa(i) + " * " + term + ")"
-	}
-	return dir, []string{"apply", "-q", "-i", "r=B04.tif", "-i", "n=B08.tif", "-o", "o=o.tif", "-e", term, "--nodata",
-		"nan", "--window", "512"}
+	return dir, []string{"apply", "-q", "-i", "r=B04.tif", "-i", "n=B08.tif", "-o", "o=o.tif", "-e", "sin(n * r)", "--nodata",
+		"nan", "--window", "512", "-j", "2"}
 }
 
-// underWay starts a run and returns when a block is complete in the unfinished output. A block
-// takes about 1 MiB, and fewer than four are written at once.
-func underWay(t *testing.T, dir string, args []string) (*exec.Cmd, *bytes.Buffer) {
-	t.Helper()
-	c, out := process(t, dir, args...)
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
+// holdVariable names a file, which leat makes when it waits.
+const holdVariable = "LEAT_TEST_HOLD"
+
+// heldMain is leat. Where holdVariable is set, it waits in the fourth block of a run for a signal,
+// so that the run is not over before, however fast it is.
+func heldMain() {
+	if file := os.Getenv(holdVariable); file != "" {
+		var blocks atomic.Int32
+		fault.Set(func(point string) error {
+			if point == "apply.block-done" && blocks.Add(1) == 4 {
+				hold(file)
+			}
+			return nil
+		})
 	}
+	main()
+}
+
+// hold makes the file and waits for a signal. Blocks that are complete wait for this one.
+func hold(file string) {
+	received := make(chan os.Signal, 1)
+	signal.Notify(received, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGCONT)
+	defer signal.Stop(received)
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		panic(err)
+	}
+	select {
+	case s := <-received:
+		if s != syscall.SIGCONT {
+			time.Sleep(100 * time.Millisecond) // leat takes note of the signal too
+		}
+	case <-time.After(time.Minute): // the test has failed
+	}
+}
+
+// awaitHeld returns when leat has made the file.
+func awaitHeld(t *testing.T, file string, out *bytes.Buffer) {
+	t.Helper()
 	for range 20_000 {
-		if st, err := os.Stat(filepath.Join(dir, ".o.tif.leat-part")); err == nil && st.Size() > 4<<20 {
-			return c, out
+		if _, err := os.Stat(file); err == nil {
+			return
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 	t.Fatalf("the run did not begin: %s", out)
-	return nil, nil
+}
+
+// underWay starts a run and returns when three blocks are complete. The run waits for a signal.
+func underWay(t *testing.T, dir string, args []string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	c, out := process(t, dir, args...)
+	held := filepath.Join(t.TempDir(), "held")
+	c.Env = append(os.Environ(), holdVariable+"="+held)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	awaitHeld(t, held, out)
+	return c, out
 }
 
 // checkEndedBy checks that a signal ended the process.
@@ -118,22 +158,14 @@ func TestSignalsEndShellLoops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	await := func() {
-		t.Helper()
-		for range 20_000 {
-			if st, err := os.Stat(filepath.Join(dir, ".o.tif.leat-part")); err == nil && st.Size() > 4<<20 {
-				return
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
-		t.Fatal("the run did not begin")
-	}
+	held := filepath.Join(t.TempDir(), "held")
 	start := func(script string) (*exec.Cmd, *bytes.Buffer) {
 		t.Helper()
 		var out bytes.Buffer
 		c := exec.CommandContext(t.Context(), bash,
 			append([]string{"-c", "leat() { (exec -a leat " + self + " \"$@\"); }; " + script, "bash"}, args...)...)
 		c.Dir, c.Stdout, c.Stderr = dir, &out, &out
+		c.Env = append(os.Environ(), holdVariable+"="+held)
 		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
@@ -141,7 +173,7 @@ func TestSignalsEndShellLoops(t *testing.T) {
 		return c, &out
 	}
 	c, out := start(`for i in 1 2 3; do leat "$@"; echo "status $?"; done`)
-	await()
+	awaitHeld(t, held, out)
 	if err := syscall.Kill(-c.Process.Pid, syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -151,8 +183,12 @@ func TestSignalsEndShellLoops(t *testing.T) {
 		t.Errorf("the loop went on:\n%s", out)
 	}
 	leat(t, exitDone, dir, "apply", "-q", "--discard", ".")
+	if err := os.Remove(held); err != nil {
+		t.Fatal(err)
+	}
 	c, out = start(`exec 3< <(exec -a leat ` + self +
-		` "$@"); pid=$!; until [ -s .o.tif.leat-part ]; do sleep 0.02; done; kill -TERM $pid; wait $pid; echo "status $?"`)
+		` "$@"); pid=$!; until [ -e ` + held +
+		` ]; do sleep 0.02; done; kill -TERM $pid; wait $pid; echo "status $?"`)
 	if err := c.Wait(); err != nil || !strings.Contains(out.String(), "status 143\n") {
 		t.Errorf("%v: %s", err, out)
 	}
