@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // sourceTree copies what git tracks or would track into a directory and returns it.
@@ -230,13 +232,21 @@ func TestUseFromAnotherModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	// With the flags of these tests and a workspace, all is compiled already. README has no
-	// workspace: go list checks before that go.mod alone suffices.
+	// workspace: by go.mod alone, the build has the same packages of the same versions.
 	offline := []string{"GOPROXY=off", "GOSUMDB=off",
 		"GOFLAGS=" + os.Getenv("GOFLAGS") + " -trimpath -buildvcs=false -tags=disable_grpc_modules"}
 	command(t, dir, offline, "go", "mod", "init", "example.org/mine")
 	command(t, dir, offline, "sh", "-euc", strings.ReplaceAll(commands, "/path/to/leat", root))
-	command(t, dir, offline, "go", "list", "-deps", ".")
+	packages := func() string {
+		t.Helper()
+		return command(t, dir, offline, "go", "list", "-deps", "-f",
+			`{{.ImportPath}} {{with .Module}}{{if ne .Path "leat"}}{{.Version}}{{end}}{{end}}`, ".")
+	}
+	alone := packages()
 	command(t, dir, offline, "go", "work", "init", ".", root)
+	if d := cmp.Diff(alone, packages()); d != "" || !strings.Contains(alone, "\nleat/apply \n") {
+		t.Errorf("without and with a workspace: %s", d)
+	}
 	command(t, dir, offline, "go", "build", "-o", "mine", ".")
 	command(t, dir, nil, "leat", "demo", "--size", "128", "scene")
 	if err := os.Rename(filepath.Join(dir, "scene", "B04.tif"), filepath.Join(dir, "a.tif")); err != nil {
