@@ -269,7 +269,7 @@ func flagOf(c *cobra.Command, s *setting) *pflag.Flag {
 			return nil
 		}
 		return c.Flags().Lookup(cmp.Or(stageOptions[s.name], s.name))
-	case words[1] == "apply" || words[1] == "info":
+	case words[1] == "apply" || words[1] == "zonal" || words[1] == "info":
 		return c.Flags().Lookup(s.name)
 	}
 	return nil

@@ -23,17 +23,17 @@ func commandAt(t *testing.T, words ...string) *cobra.Command {
 
 func TestSettingsAreOptions(t *testing.T) {
 	t.Parallel()
-	apply := commandAt(t, "apply")
+	apply, zonal := commandAt(t, "apply"), commandAt(t, "zonal")
 	for _, s := range settings {
-		if flagOf(apply, &s) == nil {
-			t.Errorf("%s is no option of leat apply", s.name)
+		if flagOf(apply, &s) == nil || flagOf(zonal, &s) == nil {
+			t.Errorf("%s is no option of leat apply and leat zonal", s.name)
 		}
 		if settingOf(s.name).name != s.name {
 			t.Errorf("%s stands there twice", s.name)
 		}
 	}
 	for key, words := range map[string][]string{"stage-dir": {"stage", "ls"}, "stage-bytes": {"stage", "get"},
-		"endpoint": {"info"}, "retry-for": {"stage", "prefetch"}, "tmpdir": {"apply", "discard"}} {
+		"endpoint": {"info"}, "memory": {"zonal"}, "retry-for": {"stage", "prefetch"}, "tmpdir": {"apply", "discard"}} {
 		c := commandAt(t, words...)
 		if flagOf(c, settingOf(key)) == nil || c.Flags().Lookup(profileOption) == nil {
 			t.Errorf("%s is no option of %s", key, c.CommandPath())
