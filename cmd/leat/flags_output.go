@@ -70,7 +70,8 @@ type outputFlags struct {
 	items          []namedValue[string] // files
 	from, to       time.Time
 	layerNames     []namedValue[[]string]
-	levels         []int // of overviews
+	levels         []int  // of overviews
+	method         string // of overviews; "" where it is unknown, which is reported once
 	failCollisions bool
 	metadata       map[string]string
 }
@@ -193,7 +194,9 @@ func (f *outputFlags) finalizeFiles() error {
 // finalizeOverviews reads the options of overviews.
 func (f *outputFlags) finalizeOverviews() (err error) {
 	var errs []error
-	if _, err = overview.ParseMethod(f.ovMethod); err != nil {
+	if _, err = overview.ParseMethod(f.ovMethod); err == nil {
+		f.method = f.ovMethod
+	} else {
 		errs = append(errs, fmt.Errorf("--overview-method %s: %w", f.ovMethod, unknownWord(f.ovMethod, overviewMethods)))
 	}
 	f.levels = nil
@@ -365,7 +368,7 @@ func (f *outputFlags) setOptions(ctx context.Context, job *apply.Job) error {
 	}
 	errs = append(errs, f.setColors(ctx, job), setOutputs(job, "--color-interp", f.interps, setColorInterp))
 	setAllOutputs(job, func(o *apply.Output) {
-		o.COG, o.Overviews, o.NoOverviews, o.OverviewMethod = f.cog, f.levels, f.noOverviews(), f.ovMethod
+		o.COG, o.Overviews, o.NoOverviews, o.OverviewMethod = f.cog, f.levels, f.noOverviews(), f.method
 		o.NoStatistics, o.NoHistogram, o.HistAux = f.noStats, f.noHist, f.aux
 		o.Thematic, o.Unit, o.NoClobber = f.thematic, f.unit, f.noClobber
 		if len(f.metadata) > 0 {
