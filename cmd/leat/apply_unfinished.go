@@ -13,6 +13,9 @@ import (
 
 // listUnfinished prints the unfinished outputs in directories, by default the current one.
 func (f *applyFlags) listUnfinished(cmd *cobra.Command, dirs []string) error {
+	if len(f.outputs) > 0 {
+		return usagef("--unfinished lists directories: leave out -o, as in leat apply --unfinished DIR")
+	}
 	if len(dirs) == 0 {
 		dirs = []string{"."}
 	}
