@@ -14,13 +14,11 @@ const wordBits = 14
 func (e *Encoder) rows(src []byte, at, end int) int {
 	tokens, table, row := e.tokens, &e.table, e.row
 	stop := end - matchGuard
-	n, i := 0, at
+	n, i, done := 0, at, at // done: all before it has tokens
 	for i < stop {
 		length, dist := longestInRows(table, src, i, end, minMatch, row)
 		if length == 0 {
-			tokens[n] = literal | uint32(src[i])
-			n++
-			i++
+			i = skipInRows(table, src, i+1, stop, row)
 			continue
 		}
 		next := i + 1
@@ -30,25 +28,48 @@ func (e *Encoder) rows(src []byte, at, end int) int {
 			if l == 0 {
 				break
 			}
-			tokens[n] = literal | uint32(src[i])
-			n++
 			i++
 			length, dist = l, d
 		}
+		n = appendLiterals(tokens, n, src, done, i)
 		tokens[n] = distToken(uint32(dist)) | (firstLength + uint32(length) - minMatch)
 		n++
 		i += length
-		for limit := min(i, stop); next < limit; next++ {
-			v := load(src, next)
-			if v == bits.RotateLeft64(v, 8) && next+8 < limit && load(src, next+8) == v {
-				next += 7 // the last of these places would replace the others
-				continue
-			}
-			table[fourHash(v)%tableSize] = uint16(next)
-			table[sevenHash(v)%tableSize] = uint16(next)
-		}
+		done = i
+		enterInRows(table, src, next, min(i, stop))
 	}
-	return appendLiterals(tokens, n, src, i, end)
+	return appendLiterals(tokens, n, src, done, end)
+}
+
+// enterInRows enters the places of a match from i on in the tables.
+func enterInRows(table *[tableSize]uint16, src []byte, i, end int) {
+	for ; i < end; i++ {
+		v := load(src, i)
+		if v == bits.RotateLeft64(v, 8) && i+8 < end && load(src, i+8) == v {
+			i += 7 // the last of these places would replace the others
+			continue
+		}
+		table[fourHash(v)%tableSize] = uint16(i)
+		table[sevenHash(v)%tableSize] = uint16(i)
+	}
+}
+
+// skipInRows returns the first place from i on where a candidate of rows may have the same four
+// bytes, or stop. It enters the places before it in the tables.
+func skipInRows(table *[tableSize]uint16, src []byte, i, stop, row int) int {
+	for ; i < stop; i++ {
+		v := load(src, i)
+		h, g := fourHash(v)%tableSize, sevenHash(v)%tableSize
+		a := uint32(v ^ load(src, max(i-row, 0)))
+		b := uint32(v ^ load(src, max(i-int(uint16(i)-table[g]), 0)))
+		c := uint32(v ^ load(src, max(i-int(uint16(i)-table[h]), 0)))
+		// One branch for all three: a difference is negative if its word is 0.
+		if int64((uint64(a)-1)|(uint64(b)-1)|(uint64(c)-1)) < 0 {
+			break
+		}
+		table[h], table[g] = uint16(i), uint16(i)
+	}
+	return i
 }
 
 func fourHash(v uint64) uint64 { return uint64(uint32(v) * 2654435761 >> (32 - wordBits)) }
