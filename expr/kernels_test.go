@@ -381,8 +381,39 @@ func TestVectorSortsEqualGo(t *testing.T) {
 			random := func() uint32 { return uint32(r.IntN(largest))*2 + uint32(r.IntN(2)) }
 			compareSorts(t, rowsOf[int32](a, b, n, 4, random), valid, order, maskKeys, splitKeys, math.MinInt32,
 				math.MaxInt32)
-			compareSorts(t, rowsOf[uint16](a, b, n, 2, random), valid, orderPixels, maskPixels, splitPixels, 0,
-				math.MaxUint16)
+			compareSorts(t, rowsOf[uint16](a, b, n, 2, random), valid,
+				func(a, b []uint16) { orderPixels(a, b, a, b) }, maskPixels, splitPixels, 0, math.MaxUint16)
+		}
+	}
+}
+
+// TestVectorPixelsEqualGo compares the routines that read pixels from sources with plain loops.
+func TestVectorPixelsEqualGo(t *testing.T) {
+	r := rand.New(rand.NewPCG(13, 13))
+	const most = 130
+	a, b, c, d := guardtest.New(2*most), guardtest.New(2*most), guardtest.New(2*most), guardtest.New(4*most)
+	for n := range most {
+		rows := rowsOf[uint16](a, b, n, 2, r.Uint32)
+		x, y := slices.Clone(rows[0]), slices.Clone(rows[1])
+		lo, hi := ndarray.Cast[uint16](c.Last(2 * n))[:n:n], ndarray.Cast[uint16](d.Last(2 * n))[:n:n]
+		orderPixels(lo, hi, rows[0], rows[1])
+		for i := range lo {
+			if lo[i] != min(x[i], y[i]) || hi[i] != max(x[i], y[i]) {
+				t.Fatalf("pair %d of %d: %d and %d give %d and %d", i, n, x[i], y[i], lo[i], hi[i])
+			}
+		}
+		fraction, zero := r.Float64(), int32(r.IntN(2)<<15)
+		blend := ndarray.Cast[float32](d.Last(4 * n))[:n:n]
+		blendPixels(blend, rows[0], rows[1], zero, fraction)
+		for i, v := range blend {
+			first, second := float64(x[i])-float64(zero), float64(y[i])-float64(zero)
+			want := float32(first + float64((second-first)*fraction))
+			if math.Float32bits(v) != math.Float32bits(want) {
+				t.Fatalf("%v of the way from %v to %v is %v, expected %v", fraction, first, second, v, want)
+			}
+		}
+		if !slices.Equal(rows[0], x) || !slices.Equal(rows[1], y) {
+			t.Fatalf("%d pixels: the sources changed", n)
 		}
 	}
 }
@@ -466,6 +497,10 @@ func pixelStatistics(t *testing.T, r *rand.Rand, d ndarray.DType, items, n int) 
 		in.args = append(in.args, j)
 	}
 	ev.r32[items], ev.r32[items+1] = make([]float32, n), make([]float32, n)
+	var sources [][]byte
+	for _, s := range ev.src {
+		sources = append(sources, bytes.Clone(s.Data))
+	}
 	for range 2 {
 		for _, s := range []*statistic{medianOf(items), quantileOf(items, 0), quantileOf(items, 0.9),
 			quantileOf(items, r.Float64())} {
@@ -478,6 +513,11 @@ func pixelStatistics(t *testing.T, r *rand.Rand, d ndarray.DType, items, n int) 
 			}
 		}
 		clear(ev.masks) // then all are valid
+	}
+	for j, s := range ev.src {
+		if !bytes.Equal(s.Data, sources[j]) {
+			t.Errorf("item %d of %d of %v changed", j, items, d)
+		}
 	}
 }
 

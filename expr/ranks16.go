@@ -34,7 +34,8 @@ func rawRankKernel(t ndarray.DType, items int, s *statistic) runner {
 	return inParts(2*items, r.byRow)
 }
 
-// sort sorts the pixels as [Evaluator.sortRows] does.
+// sort sorts the pixels as [Evaluator.sortRows] does. A row that no comparator changes can be
+// memory of the source.
 func (s *rawStatistic) sort(ev *Evaluator, in *instr, off, n int) (rows [][]uint16, counts []uint16, mixed bool) {
 	m := &ev.pixels
 	if len(m.keys) < in.items*chunk {
@@ -44,16 +45,21 @@ func (s *rawStatistic) sort(ev *Evaluator, in *instr, off, n int) (rows [][]uint
 		m.left, m.low = make([]uint16, chunk), make([]uint16, chunk)
 	}
 	rows, counts = m.rows[:in.items], m.left[:n]
+	own := func(j int) []uint16 { return m.keys[j*n : (j+1)*n] }
 	sort := s.whole
 	for j := range rows {
-		rows[j] = m.keys[j*n : (j+1)*n]
 		pixels := ev.src[in.args[j]].Data[2*off : 2*(off+n)]
-		if s.signed {
-			invertSigns(ndarray.BytesOf(rows[j]), pixels)
-		} else {
-			copy(ndarray.BytesOf(rows[j]), pixels)
-		}
 		valid := ev.masks[in.args[in.items+j]]
+		switch {
+		case s.signed:
+			rows[j] = own(j)
+			invertSigns(ndarray.BytesOf(rows[j]), pixels)
+		case valid != nil:
+			rows[j] = own(j)
+			copy(ndarray.BytesOf(rows[j]), pixels)
+		default:
+			rows[j] = ndarray.Cast[uint16](pixels) // the first comparator of the row copies it
+		}
 		if valid == nil {
 			continue
 		}
@@ -70,7 +76,9 @@ func (s *rawStatistic) sort(ev *Evaluator, in *instr, off, n int) (rows [][]uint
 		}
 	}
 	for _, c := range sort {
-		orderPixels(rows[c.lo], rows[c.hi])
+		lo, hi := own(int(c.lo)), own(int(c.hi))
+		orderPixels(lo, hi, rows[c.lo], rows[c.hi])
+		rows[c.lo], rows[c.hi] = lo, hi
 	}
 	return rows, counts, mixed
 }
@@ -85,16 +93,16 @@ func (s *rawStatistic) byRow(ev *Evaluator, in *instr, off, n int) {
 		middle := in.items / 2
 		low := ev.pixels.low[:n]
 		middleKeys(low, rows[max(middle-1, 0)], rows[middle], counts)
-		s.between(ev, d, low, rows[middle], 0.5)
+		s.between(d, low, rows[middle], 0.5)
 	case mixed:
 		for i, c := range counts {
 			k := &s.ranks[max(c, 1)]
 			d[i] = float32(s.value(s.number(rows[k.low][i]), s.number(rows[k.high][i]), k.fraction))
 		}
 	case k.low == k.high:
-		s.between(ev, d, rows[k.low], rows[k.low], 0)
+		s.between(d, rows[k.low], rows[k.low], 0)
 	default:
-		s.between(ev, d, rows[k.low], rows[k.high], k.fraction)
+		s.between(d, rows[k.low], rows[k.high], k.fraction)
 	}
 	if !mixed {
 		return
@@ -106,18 +114,35 @@ func (s *rawStatistic) byRow(ev *Evaluator, in *instr, off, n int) {
 	}
 }
 
-// between sets d to the values at a fraction of the way from low to high, as [statistic.between]
-// does.
-func (s *rawStatistic) between(ev *Evaluator, d []float32, low, high []uint16, fraction float64) {
-	s.numbers(d, low)
-	if fraction == 0 {
-		return
+// between sets d to the values at a fraction of the way from low to high. It computes in float64
+// and rounds once, with the bits of [statistic.between]: differences and halves are exact.
+func (s *rawStatistic) between(d []float32, low, high []uint16, fraction float64) {
+	switch {
+	case fraction == 0:
+		s.numbers(d, low)
+	case fraction >= 0.5:
+		s.blend(d, high, low, 1-fraction)
+	default:
+		s.blend(d, low, high, fraction)
 	}
-	a, b := ev.floats(0)[:len(d)], ev.floats(1)[:len(d)]
-	widenTo64(a, d)
-	s.numbers(d, high)
-	widenTo64(b, d)
-	s.interpolate(d, a, b, fraction)
+}
+
+// blend sets d to the numbers at a fraction of the way from those of a to those of b.
+func (s *rawStatistic) blend(d []float32, a, b []uint16, fraction float64) {
+	zero := int32(0)
+	if s.signed {
+		zero = 1 << 15
+	}
+	blendPixels(d, a, b, zero, fraction)
+}
+
+// blendPixels computes a - zero + (b - a) * fraction in float64.
+func blendPixels(d []float32, a, b []uint16, zero int32, fraction float64) {
+	a, b = a[:len(d)], b[:len(d)]
+	for i := blend16Fast(d, a, b, zero, fraction); i < len(d); i++ {
+		x, y := int32(a[i]), int32(b[i])
+		d[i] = float32(float64(x-zero) + float64(float64(y-x)*fraction))
+	}
 }
 
 // numbers sets d to the pixels that have the given keys.
@@ -146,12 +171,13 @@ func invertSigns(d, s []byte) {
 	}
 }
 
-// orderPixels moves the smaller of each pair to a and the larger to b.
-func orderPixels(a, b []uint16) {
-	b = b[:len(a)]
-	for i := order16Fast(a, b); i < len(a); i++ {
+// orderPixels sets lo to the smaller and hi to the larger of each pair of a and b, which can be the
+// same memory.
+func orderPixels(lo, hi, a, b []uint16) {
+	hi, a, b = hi[:len(lo)], a[:len(lo)], b[:len(lo)]
+	for i := order16Fast(lo, hi, a, b); i < len(lo); i++ {
 		x, y := a[i], b[i]
-		a[i], b[i] = min(x, y), max(x, y)
+		lo[i], hi[i] = min(x, y), max(x, y)
 	}
 }
 

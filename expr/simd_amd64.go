@@ -34,7 +34,8 @@ func specialAVX32(a *float32, n int, k float32) bool
 func containsAVX16(a *uint16, n int, v uint16) bool
 func keysAVX32(d, a *int32, n int)
 func orderAVX32(d, a *int32, n int)
-func orderAVX16(d, a *uint16, n int)
+func orderAVX16(lo, hi, a, b *uint16, n int)
+func blendAVX16(d *float32, a, b *uint16, n int, zero int32, fraction float64)
 
 func lessKAVX(d *byte, a *float32, n int, k float32)
 func lessEqualKAVX(d *byte, a *float32, n int, k float32)
@@ -174,7 +175,26 @@ func to64Fast(d []float64, s []float32) int { return whole(step64, to64AVX, d, s
 func to32Fast(d []float32, s []float64) int { return whole(step64, to32AVX, d, s) }
 func keys32Fast(d, s []int32) int           { return whole(step32, keysAVX32, d, s) }
 func order32Fast(a, b []int32) int          { return whole(step32, orderAVX32, a, b) }
-func order16Fast(a, b []uint16) int         { return whole(step32, orderAVX16, a, b) }
+
+func order16Fast(lo, hi, a, b []uint16) int {
+	n := len(lo) &^ (step32 - 1)
+	if !hasAVX2 || n == 0 {
+		return 0
+	}
+	_, _, _ = hi[n-1], a[n-1], b[n-1]
+	orderAVX16(&lo[0], &hi[0], &a[0], &b[0], n)
+	return n
+}
+
+func blend16Fast(d []float32, a, b []uint16, zero int32, fraction float64) int {
+	n := len(d) &^ (step64 - 1)
+	if !hasAVX2 || n == 0 {
+		return 0
+	}
+	_, _ = a[n-1], b[n-1]
+	blendAVX16(&d[0], &a[0], &b[0], n, zero, fraction)
+	return n
+}
 
 // special32Fast also reports whether any of these elements is infinite, NaN or k.
 func special32Fast(s []float32, k float32) (int, bool) {
