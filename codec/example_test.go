@@ -32,5 +32,5 @@ func ExampleAny() {
 	fmt.Println(err)
 	// Output:
 	// 3 <nil>
-	// a value of type string, want int
+	// a value of type string, expected int
 }

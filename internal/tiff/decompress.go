@@ -117,6 +117,10 @@ func (d *Decoder) Decompress(compression int, dst, src []byte, full int) error {
 	return fmt.Errorf("compression %d", compression) // checkCoding has refused all others
 }
 
+// PairBytes is the size of the largest decoded tile of which reads inflate two at once. The memory
+// of a read is planned for two of these.
+const PairBytes = 2 << 20
+
 // InflateBoth is Decompress for two tiles of CompressionDeflate, which are decoded faster together.
 func (d *Decoder) InflateBoth(dstA, srcA []byte, fullA int, dstB, srcB []byte, fullB int) (errA, errB error) {
 	nA, errA, nB, errB := d.zlib.Both(dstA, srcA, dstB, srcB)

@@ -257,7 +257,8 @@ func (im *image) direct() bool {
 
 // inflates reports whether two tiles of the image can be inflated at once.
 func (im *image) inflates() bool {
-	return im.compression == tiff.CompressionDeflate || im.compression == tiff.CompressionOldDeflate
+	deflate := im.compression == tiff.CompressionDeflate || im.compression == tiff.CompressionOldDeflate
+	return deflate && im.tileBytes(im.tileH) <= tiff.PairBytes
 }
 
 // tileBytes returns the decoded size of rows of a tile, saturating.

@@ -8,6 +8,7 @@ import (
 	"leat/apply/internal/resolve"
 	"leat/block"
 	"leat/internal/overview"
+	"leat/internal/tiff"
 	"leat/raster"
 )
 
@@ -79,7 +80,7 @@ func (z *sizing) bytes(w, h int) int64 {
 		if f.Masked() || f.ExceededBy(p.Blocks) {
 			in += margin * float64(len(f.Planes))
 		}
-		tile = max(tile, 2*float64(tileBytes(f)))
+		tile = max(tile, float64(decodeBytes(f)))
 	}
 	var warp float64 // of each reader
 	for _, f := range z.in.Files {
@@ -207,6 +208,16 @@ func tileBytes(f *resolve.File) int64 {
 		most = max(most, s.bytes)
 	}
 	return most
+}
+
+// decodeBytes returns the most memory that a reader needs to decode a file's tiles: stored and
+// decoded, one of them or two small ones.
+func decodeBytes(f *resolve.File) int64 {
+	n := tileBytes(f)
+	if n <= tiff.PairBytes {
+		n *= 2
+	}
+	return 2 * n
 }
 
 // cacheNeed returns the cache size that lets every tile be decoded once. Where blocks share tiles,

@@ -188,7 +188,7 @@ func (z *sizing) addReads() {
 	for _, f := range z.in.Files {
 		if f.MayWait() {
 			n++
-			tile = max(tile, 2*tileBytes(f))
+			tile = max(tile, decodeBytes(f))
 		}
 	}
 	p.ExtraReads = z.readers() * max(0, min(n, maxTogether)-1)
