@@ -30,7 +30,7 @@ func TestFold(t *testing.T) {
 		t.Errorf("the sum is %d, want %d", sum, want)
 	}
 	job.Merge = Fold(func(float64) error { return nil })
-	failRun(t, job, "type int", "want float64")
+	failRun(t, job, "type int", "expected float64")
 }
 
 func TestResultString(t *testing.T) {
