@@ -8,16 +8,25 @@ const noDistance = 256
 // at once: 1.4 times as fast at a half of the symbols, and half as fast at none.
 const leastLengths = 13000
 
-// isMixed reports whether literals and lengths take turns at random, as the words of the lengths
-// say.
+// longMatch is the index of the first length code for matches of 11 bytes or more, whose bytes take
+// longer to copy than their words to look up.
+const longMatch = 8
+
+// isMixed reports whether literals and lengths take turns at random, and most matches are short, as
+// the words of the length codes say.
 func isMixed(lens []uint8) bool {
-	share := 0
-	for _, l := range lens {
-		if l != 0 {
-			share += 1 << (longest - l)
+	share, long := 0, 0
+	for i, l := range lens {
+		if l == 0 {
+			continue
+		}
+		n := 1 << (longest - l)
+		share += n
+		if i >= longMatch {
+			long += n
 		}
 	}
-	return share >= leastLengths
+	return share >= leastLengths && long <= share/4
 }
 
 // Pair decodes two streams at once where that is faster. Decoding one, a processor mostly waits for
