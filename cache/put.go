@@ -38,9 +38,9 @@ func (c *Cache) Put(i int64, data []byte) (stored bool, err error) {
 	return o == Stored, err
 }
 
-// TryPutFrom is Put of the first length bytes of r, of which it holds 1 MiB at a time in memory,
-// except that an entry beyond the limit is refused without freezing the cache and without being
-// counted. It returns the outcome. The error wraps that of r, or is io.ErrUnexpectedEOF if r has
+// TryPutFrom is Put of the first length bytes of r, and holds 1 MiB of them in memory at a time. It
+// refuses an entry beyond the limit without freezing the cache, and does not count it. It returns
+// the outcome. The error wraps that of r, or is io.ErrUnexpectedEOF if r has
 // fewer bytes; nothing is stored then. Freeze and Preserve wait for it.
 func (c *Cache) TryPutFrom(i int64, r io.ReaderAt, length int64) (PutResult, error) {
 	if length < 0 {

@@ -12,7 +12,7 @@ import (
 	"leat/objstore"
 )
 
-// gotVersion returns the bytes of an object of which the caller knows a version.
+// gotVersion returns the bytes of an object whose version the caller knows.
 func gotVersion(t *testing.T, p *Pool, s *source, name string, known objstore.Info) []byte {
 	t.Helper()
 	l := p.PrefetchVersion(s, name, known, false)

@@ -50,8 +50,8 @@ func secondPass[T ndarray.Real](px []T, mean float64, lo, hi T, h *histogram) Mo
 	return Moments{Valid: int64(len(px)), Min: float64(lo), Max: float64(hi), Mean: mean, M2: squares}
 }
 
-// summarisePair is summarise for two rows of equal length, of which vector routines add up both at
-// the same time: one sum waits for its last addition. It returns false if they can't.
+// summarisePair is summarise for two rows of equal length. Vector routines add up both at the same
+// time, since one sum would wait for its last addition. It returns false if they can't.
 func summarisePair(p, q []float32, h *histogram) (m [2]Moments, ok bool) {
 	i, s, lo, hi := sumPairFast(p, q)
 	if i == 0 {

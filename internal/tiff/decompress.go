@@ -117,8 +117,8 @@ func (d *Decoder) Decompress(compression int, dst, src []byte, full int) error {
 	return fmt.Errorf("compression %d", compression) // checkCoding has refused all others
 }
 
-// PairBytes is the size of the largest decoded tile of which reads inflate two at once. The memory
-// of a read is planned for two of these.
+// PairBytes is the largest size of decoded tiles that reads inflate two at once. The memory of a
+// read is planned for two tiles of this size.
 const PairBytes = 2 << 20
 
 // InflateBoth is Decompress for two tiles of CompressionDeflate, which are decoded faster together.

@@ -115,7 +115,7 @@ func (l *Layout) tilesIn(w block.Window) iter.Seq[position] {
 	}
 }
 
-// encodedTile is a tile of a level, of which 0 is full resolution, in the record of a block.
+// encodedTile is a tile in the record of a block. Level 0 is full resolution.
 type encodedTile struct{ level, index int }
 
 // tilesOf returns the tiles in a block's record, in the order in which they are encoded.

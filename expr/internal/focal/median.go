@@ -9,9 +9,9 @@ import (
 // networkPixels is the size of the largest footprint whose medians can come from sorting networks.
 const networkPixels = 121
 
-// networkLimit returns the size of the largest footprint of which networks take less time than
-// ranks: with vectors of four float64 up to 7 x 7, without vectors none (3 x 3 takes 1.3 times as
-// long, 11 x 11 takes 22 times).
+// networkLimit returns the size of the largest footprint for which networks are faster than ranks:
+// with vectors of four float64 up to 7 x 7, without vectors none (3 x 3 takes 1.3 times as long,
+// 11 x 11 takes 22 times).
 func networkLimit[T Float]() int {
 	if !hasComparisons() {
 		return 0
