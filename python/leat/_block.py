@@ -319,7 +319,9 @@ class Block:
         import xarray
         i = self._run.inputs[self._input(name)]
         t = self._run.transform
-        axes = dict(zip("xy", self.coordinates())) if t and not t[2] and not t[4] else {}
+        axes: dict[str, Any] = {}
+        if t and not t[2] and not t[4]:
+            axes["x"], axes["y"] = self.coordinates()
         arrays = []
         for f, a in zip(i.files, self._seen(self._input(name))):
             attrs: dict[str, Any] = {"crs": self.crs}
