@@ -26,6 +26,7 @@ var testFunctions = Functions{
 	"focal": {Func: focalMean, Setup: countSetup, Close: func(any) (any, error) { return nil, nil }, Params: Gob[focalParams](),
 		Emits: Gob[blockSum]()},
 	"slow":   {Func: slowDouble, Params: Gob[time.Duration]()},
+	"waits":  {Func: waitsForFile, Params: Gob[string]()},
 	"fails":  {Func: failsAt, Params: Gob[int]()},
 	"emits":  {Func: emitsNumber, Emits: Gob[int]()},
 	"spoils": {Func: spoilsInputs},
@@ -516,6 +517,60 @@ func TestReplacedWorkerSameBytes(t *testing.T) {
 	}
 }
 
+// waitsForFile computes block 0 only once the file exists that the parameter names.
+func waitsForFile(ctx context.Context, b *Block) error {
+	for b.Number == 0 {
+		if _, err := os.Stat(b.Params().(string)); err == nil {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+	b.SetOut("out", b.In("red"))
+	return nil
+}
+
+// One worker computes block 0 while the other, with nothing left to do, asks for more.
+func TestCopiesOfBlocks(t *testing.T) {
+	t.Parallel()
+	red, _ := scene(t)
+	for _, noCopies := range []bool{false, true} {
+		gate := filepath.Join(t.TempDir(), "gate")
+		job := slowRemote(red, filepath.Join(t.TempDir(), "out.tif"), 2, 0)
+		job.Function, job.Params, job.Concurrency.NoCopies = "waits", gate, noCopies
+		r, err := Start(t.Context(), job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		idle := func(s worker.Status) bool {
+			return s.Waiting == 0 && s.Polls > 0 && slices.ContainsFunc(s.Workers, func(w worker.WorkerStatus) bool {
+				return w.Done > 0 && len(w.Held) == 0
+			})
+		}
+		for s := remoteStatus(r); s.Copies == 0 && !(noCopies && idle(s)); s = remoteStatus(r) {
+			select {
+			case <-r.Done():
+				_, err := r.Wait()
+				t.Fatalf("the run ended without copies: %v", err)
+			case <-time.After(time.Millisecond):
+			}
+		}
+		if err := os.WriteFile(gate, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		res, err := r.Wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := res.Workers.Copies; (n == 0) != noCopies {
+			t.Errorf("%d copies with NoCopies %v", n, noCopies)
+		}
+	}
+}
+
 func TestFunctionErrorInWorkerProcess(t *testing.T) {
 	red, _ := scene(t)
 	for at, want := range map[int][]string{5: {"subprocess-", "block 5", errMarsh.Error()},
@@ -577,6 +632,7 @@ func TestInvalidConcurrency(t *testing.T) {
 			"SharedTemp"},
 		{"an address for children", Concurrency{On: kind, Workers: 2, Listen: "127.0.0.1"}, "Listen"},
 		{"a barrier in-process", Concurrency{Barrier: time.Second}, "On"},
+		{"no copies in-process", Concurrency{NoCopies: true}, "On"},
 		{"fewer than no workers", Concurrency{Workers: -1}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -331,6 +331,9 @@ type Concurrency struct {
 	// lost or exited early; 0: as many as Workers, negative: none. A worker that was the third to
 	// be lost with one block is not replaced.
 	ReplaceWorkers int
+	// NoCopies leases each block to one worker at a time. Without it, idle workers compute copies
+	// of the last blocks; the first result counts, and a function may see a block several times.
+	NoCopies bool
 	// Barrier is the maximum time to wait for all workers before the first block; 0: no waiting.
 	Barrier time.Duration
 	// AllowMixedBuilds accepts workers of other builds and architectures. The output may then

@@ -23,6 +23,7 @@ type workerFlags struct {
 	on                  string
 	workers, replace    int
 	read, single, mixed bool
+	noCopies            bool
 	sharedTemp, listen  string
 	barrier             time.Duration
 	options             string
@@ -58,6 +59,8 @@ func (f *workerFlags) AddFlags(fl *pflag.FlagSet) {
 		"`DIR`: one that all workers can reach at this path, for the run's secret and their logs (default: that of the first output)")
 	fl.StringVar(&f.listen, "listen", "",
 		"`HOST[:PORT]`: where workers of other machines find this run (default: the addresses of this machine's name)")
+	fl.BoolVar(&f.noCopies, "no-copies", false,
+		"lease each block to one worker at a time: idle workers get no copies of the last blocks")
 	fl.DurationVar(&f.barrier, "barrier", 0,
 		"`TIME`: begin when all workers have joined, and fail if they have not after this time; alone: 10m")
 	fl.Lookup("barrier").NoOptDefVal = defaultBarrier.String()
@@ -158,7 +161,7 @@ func (f *workerFlags) checkNoneGiven() error {
 	f.set.VisitAll(func(g *pflag.Flag) {
 		_, of := only[g.Name]
 		if g.Changed && (of || strings.HasPrefix(g.Name, "aws-") ||
-			slices.Contains([]string{"workers", "replace-workers", "barrier"}, g.Name)) {
+			slices.Contains([]string{"workers", "replace-workers", "no-copies", "barrier"}, g.Name)) {
 			given = append(given, "--"+g.Name)
 		}
 	})
@@ -183,7 +186,7 @@ func (f *applyFlags) concurrency() (apply.Concurrency, error) {
 	}
 	c.Workers, c.OneBlockPerJob, c.SharedTemp, c.Listen, c.Barrier, c.AllowMixedBuilds = w.workers, w.single,
 		w.sharedTemp, w.listen, w.barrier, w.mixed
-	c.ReplaceWorkers = w.replace
+	c.ReplaceWorkers, c.NoCopies = w.replace, w.noCopies
 	if w.set.Changed("replace-workers") && w.replace == 0 {
 		c.ReplaceWorkers = -1
 	}

@@ -105,7 +105,7 @@ func (o *dispatcher) open() error {
 		MaxResult: most, MaxBytes: max(most, plan.ResultBytes(p.BudgetBytes)),
 		Accept: o.acceptResult, Released: o.released, Note: o.note,
 		Build: build, AllowMixedBuilds: c.AllowMixedBuilds, Workers: min(p.Workers, o.todo.count), Barrier: c.Barrier,
-		Holds: o.holds(), OneBlockPerJob: c.OneBlockPerJob, MaxValue: maxValue,
+		Holds: o.holds(), OneBlockPerJob: c.OneBlockPerJob, NoCopies: c.NoCopies, MaxValue: maxValue,
 		MaxValues: max(maxValue, p.BudgetBytes/2), Logger: o.log,
 	})
 	if err == nil {

@@ -143,6 +143,7 @@ type Concurrency struct {
 	SharedTemp       string
 	Listen           string
 	ReplaceWorkers   int
+	NoCopies         bool
 	Barrier          time.Duration
 	AllowMixedBuilds bool
 	WorkerConfig     []byte

@@ -36,9 +36,9 @@ func validateConcurrency(job *jobspec.Job) []error {
 		case c.Reading == jobspec.ReadByWorkers:
 			field("On", "workers that read their inputs must be in other processes")
 		}
-		if c.SharedTemp != "" || c.Listen != "" || c.Barrier > 0 || c.AllowMixedBuilds || c.ReplaceWorkers != 0 {
-			field("On", "a shared directory, an address to listen at, a barrier, replaced workers and mixed builds "+
-				"need workers in other processes")
+		if c.SharedTemp != "" || c.Listen != "" || c.Barrier > 0 || c.AllowMixedBuilds || c.ReplaceWorkers != 0 || c.NoCopies {
+			field("On", "a shared directory, an address to listen at, a barrier, replaced workers, mixed builds "+
+				"and a ban on copies need workers in other processes")
 		}
 		return errs
 	}

@@ -100,6 +100,8 @@ class _Where:
         self.options["merge"] = self.collector
         if self.kind in _CLUSTERS:
             self.options["on"] = _CLUSTERS[self.kind]
+            # A copy of a block would change the other arguments twice.
+            self.options["no_copies"] = True
             if style.singleBlockComputeWorkers:
                 self.options["single_block_jobs"] = True
                 del self.options["workers"]  # a job for each block, as in RIOS
