@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Sequence, Union
 
@@ -317,7 +316,7 @@ class Block:
         >>> def gradient(b):
         ...     b.out = b.xarray("dem").differentiate("x").values
         """
-        xarray: Any = importlib.import_module("xarray")
+        import xarray
         i = self._run.inputs[self._input(name)]
         t = self._run.transform
         axes: dict[str, Any] = {}
@@ -330,7 +329,7 @@ class Block:
                 attrs["nodata"] = f.seen_nodata[0]
             arrays.append(
                 xarray.DataArray(a, dims=("band", "y", "x"),
-                                 coords=dict(axes, band=f.bands), name=name, attrs=attrs))
+                                 coords={"band": f.bands, **axes}, name=name, attrs=attrs))
         return arrays if i.list else arrays[0]
 
     # What belongs to the run.
