@@ -30,4 +30,7 @@ func GridOf(path string) (raster.Grid, error) {
 //   - SidecarVersions() map[string]objstore.Info returns the store's description of the sidecars
 //     that change the meaning of pixels, by the suffix after the raster's name. Without it, a run
 //     can't detect that one of them was replaced.
+//   - WaitRanges(ctx context.Context, list func() ([]raster.Range, error)) error is like Wait, but
+//     may return as soon as the ranges that list returns can be read from local disk. Without it,
+//     the first block waits until the whole raster is staged.
 type Remote = resolve.Remote

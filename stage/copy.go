@@ -357,6 +357,8 @@ type download struct {
 	out  *store.Writer
 	res  *index.Reservation
 	done int64 // bytes written so far of an object of unknown size
+
+	unfinished *unfinished // lets callers read what has arrived; may be nil
 }
 
 // size returns the announced size of the object. Without one it returns an estimate above the bytes

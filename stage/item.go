@@ -34,8 +34,9 @@ type item struct {
 	wanted      int // callers that wait for it now
 	state       state
 	ticket      uint64        // of its position in the queue
-	change      chan struct{} // closed when the state changes; nil if nobody waits
+	change      chan struct{} // closed when state or unfinished changes; nil if nobody waits
 	entry       *index.Entry  // when staged
+	unfinished  *unfinished   // its copy in progress, if received bytes can be read
 	shared      bool          // another process copied it while this one waited
 	waited      bool          // it has waited for space
 	size        int64         // as known from an earlier attempt; 0: unknown
@@ -68,10 +69,7 @@ func (p *Pool) setState(it *item, s state, err error) {
 			p.idle = nil
 		}
 	}
-	if it.change != nil {
-		close(it.change)
-		it.change = nil
-	}
+	it.wake()
 	if it.refs == 0 && !s.inProgress() {
 		p.forget(it)
 	}
@@ -81,12 +79,20 @@ func (s state) inProgress() bool {
 	return s == queued || s == running || s == waitingForSpace || s == copiedElsewhere || s == directRead
 }
 
-// changed returns a channel that is closed when the item's state changes.
+// changed returns a channel that is closed when the item's state changes or its copy can be read.
 func (it *item) changed() <-chan struct{} {
 	if it.change == nil {
 		it.change = make(chan struct{})
 	}
 	return it.change
+}
+
+// wake wakes those who wait for a change. mu is held.
+func (it *item) wake() {
+	if it.change != nil {
+		close(it.change)
+		it.change = nil
+	}
 }
 
 // release ends one reference to an item.

@@ -110,6 +110,7 @@ func (t *part) Write(b []byte) (int, error) {
 			return done, &diskError{err}
 		}
 	}
+	t.w.unfinished.received(t.at, t.n)
 	if t.limit < 0 {
 		t.w.done = t.at + t.n
 	}
@@ -120,6 +121,8 @@ func (t *part) Write(b []byte) (int, error) {
 // request, or nil. readParts returns the checksum of the whole object.
 func (w *download) readParts(first *part, body io.Reader) (uint32, error) {
 	rangeBytes := w.p.o.RangeBytes
+	w.unfinished = w.offer()
+	defer w.withdraw(w.unfinished)
 	// The list grows with the requests: an announced size must not decide how much memory is used.
 	firstSum := &partSum{}
 	sums := []*partSum{firstSum}

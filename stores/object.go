@@ -23,6 +23,8 @@ type object struct {
 	label  string // its URL without secrets
 	remote *ranged.Reader
 	local  atomic.Pointer[stage.Reader]
+	ctx    context.Context // ends all reading
+	early  atomic.Bool     // what has arrived of a copy in progress was read; see WaitRanges
 
 	versions map[string]objstore.Info // of the sidecars that affect pixels: .msk, .aux.xml
 
@@ -39,12 +41,22 @@ func (o *object) ReadAt(b []byte, at int64) (int, error) {
 	if r := o.local.Load(); r != nil {
 		return r.ReadAt(b, at)
 	}
+	if o.early.Load() {
+		if ok, err := o.readEarly(b, at); err != nil {
+			return 0, err
+		} else if ok {
+			return len(b), nil
+		}
+		if r := o.local.Load(); r != nil {
+			return r.ReadAt(b, at)
+		}
+	}
 	return o.remote.ReadAt(b, at)
 }
 
-// Fetch implements raster.Prefetcher. It does nothing for a staged object.
+// Fetch implements raster.Prefetcher. It does nothing for an object that is staged or being staged.
 func (o *object) Fetch(ranges []raster.Range, skip func(raster.Range) bool) (release func()) {
-	if o.local.Load() != nil {
+	if o.local.Load() != nil || o.early.Load() {
 		return func() {}
 	}
 	return o.remote.Fetch(ranges, skip)
@@ -120,9 +132,7 @@ func (o *object) begin(file bool) (bool, error) {
 // object is still read in pieces. The error is objstore.ErrChanged if the staged version is not the
 // opened one.
 func (o *object) Wait(ctx context.Context) error {
-	o.mu.Lock()
-	ref := o.ref
-	o.mu.Unlock()
+	ref := o.reference()
 	if ref == nil || o.local.Load() != nil {
 		return nil
 	}
@@ -159,8 +169,54 @@ func (o *object) Wait(ctx context.Context) error {
 	return nil
 }
 
-// Done is called after the last read. The stage may then evict the object.
+// WaitRanges is Wait for the ranges that list returns. While this process copies the object, it
+// waits only until they have arrived.
+func (o *object) WaitRanges(ctx context.Context, list func() ([]raster.Range, error)) error {
+	ref := o.reference()
+	if ref == nil || o.local.Load() != nil {
+		return nil
+	}
+	ranges, err := list()
+	if err != nil || len(ranges) == 0 {
+		return err
+	}
+	for _, r := range ranges {
+		if ok, err := ref.WaitRange(ctx, o.Version(), r.Offset, r.Bytes); !ok || err != nil {
+			return o.Wait(ctx)
+		}
+	}
+	o.early.Store(true)
+	return nil
+}
+
+// readEarly reads from a copy in progress, and waits for the bytes. It returns false if the bytes
+// are to be read as Wait has left it.
+func (o *object) readEarly(b []byte, at int64) (bool, error) {
+	if ref := o.reference(); ref != nil && at >= 0 && at <= o.remote.Size()-int64(len(b)) {
+		if ok, err := ref.ReadUnfinished(o.ctx, o.Version(), b, at); ok && err == nil {
+			return true, nil
+		}
+	}
+	return false, o.Wait(o.ctx)
+}
+
+func (o *object) reference() *stage.Ref {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.ref
+}
+
+// Done is called after the last read. It waits for the rest of a copy in progress, which the next
+// run will use. The stage may then evict the object.
 func (o *object) Done() error {
+	var err error
+	if ref := o.reference(); ref != nil && o.early.Load() && o.local.Load() == nil {
+		err = ref.WaitCopy(o.ctx)
+	}
+	return errors.Join(err, o.end())
+}
+
+func (o *object) end() error {
 	o.release()
 	if r := o.local.Swap(nil); r != nil {
 		return r.Close()
@@ -175,7 +231,8 @@ func (o *object) release() {
 		o.ref.Release()
 		o.ref = nil
 	}
+	o.early.Store(false)
 }
 
 // Close ends reading and cancels requests.
-func (o *object) Close() error { return errors.Join(o.Done(), o.remote.Close()) }
+func (o *object) Close() error { return errors.Join(o.end(), o.remote.Close()) }

@@ -47,6 +47,7 @@ var (
 		StageFile() (bool, error)
 		LocalPath() (string, error)
 		SidecarVersions() map[string]objstore.Info
+		WaitRanges(context.Context, func() ([]raster.Range, error)) error
 	} = tiff{}
 )
 
@@ -85,7 +86,8 @@ func (s *Stores) Open(ctx context.Context, url string) (raster.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &object{s: s, bucket: b, name: name, label: storeurl.Redact(url), versions: map[string]objstore.Info{}}
+	o := &object{s: s, ctx: ctx, bucket: b, name: name, label: storeurl.Redact(url),
+		versions: map[string]objstore.Info{}}
 	if strings.Contains(name, "?") || strings.HasSuffix(strings.ToLower(name), ".npy") {
 		return s.open(ctx, o, nil)
 	}

@@ -10,6 +10,7 @@ import (
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/resolve"
 	"leat/block"
+	"leat/raster"
 )
 
 // staging is how the remote files of a run get to where blocks read them.
@@ -19,6 +20,7 @@ type staging struct {
 	pieces []*resolve.File // read piece by piece
 	// pending is how many blocks have yet to read a remote file; empty in a worker process.
 	pending map[*resolve.File]*atomic.Int64
+	early   bool // blocks read what has arrived of a file that is being staged
 }
 
 // newStaging returns the staging of files that are being staged already.
@@ -39,6 +41,7 @@ func newStaging(in *resolve.Inputs, blocks block.Plan) *staging {
 // need them, and counts the blocks that need each remote file.
 func startStaging(in *resolve.Inputs, todo *remaining) (*staging, error) {
 	s := newStaging(in, todo.blocks)
+	s.early = true                   // only the run itself calls Done, which completes the copy
 	first := map[*resolve.File]int{} // block that needs the file
 	for _, f := range in.Files {
 		if f.Remote == nil || len(f.Layers) == 0 {
@@ -66,16 +69,25 @@ func startStaging(in *resolve.Inputs, todo *remaining) (*staging, error) {
 	return s, nil
 }
 
-// wait waits until the files that a block needs are staged.
+// wait waits until what a block needs of the files is staged.
 func (s *staging) wait(ctx context.Context, b block.Block) error {
 	for _, f := range s.whole {
 		if f.Needed(b, s.blocks) {
-			if err := f.Remote.Wait(ctx); err != nil {
+			if err := s.waitFile(ctx, f, b); err != nil {
 				return fmt.Errorf("input %s: %w", f.Name, err)
 			}
 		}
 	}
 	return nil
+}
+
+func (s *staging) waitFile(ctx context.Context, f *resolve.File, b block.Block) error {
+	if w, ok := f.Remote.(resolve.RangeWaiter); ok && s.early && f.Warp == nil {
+		return w.WaitRanges(ctx, func() ([]raster.Range, error) {
+			return f.RangesOf(ctx, b.Window.Grow(s.blocks.Overlap))
+		})
+	}
+	return f.Remote.Wait(ctx)
 }
 
 // done calls Done of the remote files that no later block needs.

@@ -41,6 +41,13 @@ type FileStager interface {
 	LocalPath() (string, error)
 }
 
+// RangeWaiter is a [Remote] whose ranges can be read before all of it is staged.
+type RangeWaiter interface {
+	// WaitRanges is like Wait, but may return as soon as the ranges that list returns are local.
+	// list is not called if the whole file is local.
+	WaitRanges(ctx context.Context, list func() ([]raster.Range, error)) error
+}
+
 // Opener opens an input by its name.
 type Opener = func(ctx context.Context, path string) (raster.Source, error)
 

@@ -1,0 +1,181 @@
+//go:build linux
+
+package stage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+)
+
+// readEarly reads from a copy in progress and compares the bytes.
+func readEarly(t testing.TB, l *Ref, s *source, version int, at, n int64) bool {
+	t.Helper()
+	name := l.h.it.name
+	o := s.get(name)
+	o.version = version
+	b := make([]byte, n)
+	read := ok(l.ReadUnfinished(within(t, time.Minute), o.info(name), b, at))(t)
+	if read && !bytes.Equal(b, content(name, version, o.size)[at:at+n]) {
+		t.Errorf("other bytes at %d", at)
+	}
+	return read
+}
+
+func TestReadUnfinishedCopy(t *testing.T) {
+	t.Parallel()
+	const size = 5<<20 + 7
+	for _, known := range []bool{true, false} {
+		middle := make(chan struct{})
+		s := newSource("unfinished").put("a", object{size: size, middle: middle})
+		p := pool(t, t.TempDir(), Options{RangeBytes: 1 << 20})
+		o := s.get("a")
+		info := o.info("a")
+		l := p.Prefetch(s, "a")
+		if known {
+			l.Release()
+			l = p.PrefetchVersion(s, "a", info, false)
+		}
+		defer l.Release()
+		for _, at := range []int64{0, 3 << 20} {
+			if !readEarly(t, l, s, 0, at, 256<<10) {
+				t.Errorf("bytes at %d can't be read", at)
+			}
+		}
+		short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		_, err := l.WaitRange(short, info, 0, 1<<20)
+		if cancel(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("bytes that have not arrived: %v", err)
+		}
+		if stateOf(l) != running {
+			t.Errorf("the copy is %s", stateNames[stateOf(l)])
+		}
+		close(middle)
+		readEarly(t, l, s, 0, 1<<20-5, 3<<20) // over several parts; the copy may end first
+		must(t, l.WaitCopy(t.Context()))
+		become(t, l, staged)
+		if readEarly(t, l, s, 0, 0, 10) {
+			t.Error("the copy has ended and can be read")
+		}
+		wantBytes(t, l, s, 0)
+	}
+}
+
+func TestUnfinishedCopyNotReadable(t *testing.T) {
+	t.Parallel()
+	const size = 3 << 20
+	s := newSource("hidden")
+	for name, o := range map[string]object{"md5": {size: size, md5: right}, "crc": {size: size, crc: right},
+		"no version": {size: size, nameless: true}, "small": {size: 1000}, "another": {size: size, version: 1},
+		"unknown": {size: size, unknown: true}} {
+		o.gate = make(chan struct{})
+		s.put(name, o)
+		p := pool(t, t.TempDir(), Options{RangeBytes: 1 << 20})
+		l := p.Prefetch(s, name)
+		defer l.Release()
+		asked := o
+		if name == "another" {
+			asked.version = 2
+		}
+		time.AfterFunc(10*time.Millisecond, func() { close(o.gate) })
+		if ok(l.WaitRange(within(t, time.Minute), asked.info(name), 0, 10))(t) {
+			t.Errorf("%s can be read", name)
+		}
+		wantBytes(t, l, s, o.version)
+	}
+}
+
+func TestUnfinishedCopyFails(t *testing.T) {
+	t.Parallel()
+	const size = 3 << 20
+	middle := make(chan struct{})
+	s := newSource("fails").put("a", object{size: size, middle: middle})
+	o := s.get("a")
+	info := o.info("a")
+	p := pool(t, t.TempDir(), Options{RangeBytes: 1 << 20, Ranges: 1})
+	l := p.PrefetchVersion(s, "a", info, false)
+	defer l.Release()
+	if !readEarly(t, l, s, 0, 0, 128<<10) {
+		t.Error("the first bytes can't be read")
+	}
+	s.put("a", object{size: size, version: 1}) // the further parts are of another version
+	close(middle)
+	if ok(l.WaitRange(within(t, time.Minute), info, 2<<20, 10))(t) {
+		t.Error("the other version can be read as the known one")
+	}
+	wantBytes(t, l, s, 1)
+}
+
+func TestUnfinishedCopyOfOtherProcess(t *testing.T) {
+	t.Parallel()
+	dir, middle := t.TempDir(), make(chan struct{})
+	s := newSource("elsewhere").put("a", object{size: 3 << 20, middle: middle})
+	o := s.get("a")
+	first, second := pool(t, dir, Options{RangeBytes: 1 << 20}), pool(t, dir, Options{RangeBytes: 1 << 20})
+	a := first.PrefetchVersion(s, "a", o.info("a"), false)
+	defer a.Release()
+	readEarly(t, a, s, 0, 0, 128<<10)
+	b := second.PrefetchVersion(s, "a", o.info("a"), false)
+	defer b.Release()
+	if readEarly(t, b, s, 0, 0, 128<<10) {
+		t.Error("the copy of another pool can be read")
+	}
+	close(middle)
+	wantBytes(t, b, s, 0)
+	if reads, _, given := s.count("a"); reads != 3 || given != 3<<20 {
+		t.Errorf("%d requests for %d bytes", reads, given)
+	}
+}
+
+func TestReadUnfinishedAtRandom(t *testing.T) {
+	t.Parallel()
+	const size = 9<<20 + 321
+	for seed := range uint64(12) {
+		s := newSource("random").put("a", object{size: size, cut: int64(seed) << 18})
+		s.delay = time.Millisecond
+		o := s.get("a")
+		info := o.info("a")
+		p := ok(Open(t.TempDir(), quick(Options{RangeBytes: 1 << 20, Ranges: 3})))(t)
+		l := p.PrefetchVersion(s, "a", info, false)
+		want := content("a", 0, size)
+		var wg sync.WaitGroup
+		for k := range uint64(4) {
+			wg.Go(func() {
+				r := rand.New(rand.NewPCG(seed, k))
+				b := make([]byte, 300<<10)
+				for range 40 {
+					n := 1 + r.IntN(len(b))
+					at := r.IntN(size - n + 1)
+					read, err := l.ReadUnfinished(t.Context(), info, b[:n], int64(at))
+					if errors.Is(err, ErrClosed) && seed%3 != 0 {
+						return
+					}
+					if err != nil {
+						t.Error(err)
+					}
+					if read && !bytes.Equal(b[:n], want[at:at+n]) {
+						t.Errorf("other bytes from %d to %d", at, at+n)
+					}
+				}
+			})
+		}
+		switch seed % 3 {
+		case 1:
+			time.Sleep(2 * time.Millisecond)
+			l.Release()
+		case 2:
+			time.Sleep(2 * time.Millisecond)
+			must(t, p.Close())
+		}
+		wg.Wait()
+		if seed%3 == 0 {
+			wantBytes(t, l, s, 0)
+		}
+		l.Release()
+		must(t, p.Close())
+	}
+}
