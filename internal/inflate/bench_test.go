@@ -175,6 +175,21 @@ func BenchmarkDecode(b *testing.B) {
 			_, err := d.Zlib(dst, src)
 			return err
 		})
+		var p Pair
+		b.Run(in.name+"/pair", func(b *testing.B) {
+			other := make([]byte, largest)
+			b.SetBytes(2 * int64(total))
+			b.ReportAllocs()
+			for b.Loop() {
+				for i, t := range in.tiles {
+					u := in.tiles[(i+1)%len(in.tiles)]
+					_, errA, _, errB := p.Both(dst[:len(t.raw)], t.packed, other[:len(u.raw)], u.packed)
+					if errA != nil || errB != nil {
+						b.Fatal(errA, errB)
+					}
+				}
+			}
+		})
 		var source bytes.Reader
 		f := flate.NewReader(&source)
 		run("klauspost-flate", func(dst, src []byte) error {

@@ -20,6 +20,27 @@ func (d *Decoder) Unpredict(predictor int, tile []byte, rowBytes, size, step int
 	}
 }
 
+// UnpredictRow undoes predictor 2 or 3 of a row with one sample per pixel, of size bytes, and
+// places its first pixels in dst, which is aligned to them. The row becomes undefined.
+func (d *Decoder) UnpredictRow(predictor int, dst, row []byte, size int) {
+	if predictor == 3 {
+		undoRow(row, row, 1)
+		joinPlanes(dst, row, size, len(row)/size)
+		return
+	}
+	row = row[:len(dst)]
+	switch size {
+	case 1:
+		undoRow(dst, row, 1)
+	case 2:
+		undoRow(ndarray.Cast[uint16](dst), ndarray.Cast[uint16](row), 1)
+	case 4:
+		undoRow(ndarray.Cast[uint32](dst), ndarray.Cast[uint32](row), 1)
+	case 8:
+		undoRow(ndarray.Cast[uint64](dst), ndarray.Cast[uint64](row), 1)
+	}
+}
+
 // SwapWords reverses the bytes of each word of size bytes, in place.
 func SwapWords(p []byte, size int) {
 	switch size {
@@ -45,28 +66,31 @@ func undoDifference(tile []byte, rowBytes, size, step int) {
 		row := tile[:rowBytes]
 		switch size {
 		case 1:
-			undoRow(row, step)
+			undoRow(row, row, step)
 		case 2:
-			undoRow(ndarray.Cast[uint16](row), step)
+			undoRow(ndarray.Cast[uint16](row), ndarray.Cast[uint16](row), step)
 		case 4:
-			undoRow(ndarray.Cast[uint32](row), step)
+			undoRow(ndarray.Cast[uint32](row), ndarray.Cast[uint32](row), step)
 		case 8:
-			undoRow(ndarray.Cast[uint64](row), step)
+			undoRow(ndarray.Cast[uint64](row), ndarray.Cast[uint64](row), step)
 		}
 	}
 }
 
-func undoRow[T uint8 | uint16 | uint32 | uint64](row []T, step int) {
+// undoRow sets d to the sums of each sample of row, of step samples per pixel. If step is 1, d may
+// be other memory.
+func undoRow[T uint8 | uint16 | uint32 | uint64](d, row []T, step int) {
 	switch {
 	case step == 1:
 		var sum T
-		n := sumFast(row)
+		d = d[:len(row)]
+		n := sumFast(d, row)
 		if n > 0 {
-			sum = row[n-1]
+			sum = d[n-1]
 		}
 		for i, v := range row[n:] {
 			sum += v
-			row[n+i] = sum
+			d[n+i] = sum
 		}
 	case step == 3:
 		var a, b, c T
@@ -93,34 +117,39 @@ func undoRow[T uint8 | uint16 | uint32 | uint64](row []T, step int) {
 // most significant first whatever the file's byte order, each as the difference from the byte step
 // places before it. spare holds one row.
 func undoFloat(tile []byte, rowBytes, size, step int, spare []byte) {
-	n := rowBytes / size
 	spare = spare[:rowBytes]
 	for ; len(tile) >= rowBytes; tile = tile[rowBytes:] {
 		row := tile[:rowBytes]
-		undoRow(row, step)
+		undoRow(row, row, step)
 		copy(spare, row)
-		switch size {
-		case 2:
-			out := ndarray.Cast[uint16](row)
-			b0, b1 := spare[:n], spare[n:2*n]
-			for i := range out {
-				out[i] = uint16(b0[i])<<8 | uint16(b1[i])
+		joinPlanes(row, spare, size, rowBytes/size)
+	}
+}
+
+// joinPlanes makes floats of size bytes of the first bytes of planes, which have n bytes each.
+func joinPlanes(d, planes []byte, size, n int) {
+	switch size {
+	case 2:
+		out := ndarray.Cast[uint16](d)
+		b0, b1 := planes[:n], planes[n:2*n]
+		for i := range out {
+			out[i] = uint16(b0[i])<<8 | uint16(b1[i])
+		}
+	case 4:
+		out := ndarray.Cast[uint32](d)
+		m := len(out)
+		b0, b1, b2, b3 := planes[:n][:m], planes[n : 2*n][:m], planes[2*n : 3*n][:m], planes[3*n : 4*n][:m]
+		for i := joinPlanesFast(out, b0, b1, b2, b3); i < m; i++ {
+			out[i] = uint32(b0[i])<<24 | uint32(b1[i])<<16 | uint32(b2[i])<<8 | uint32(b3[i])
+		}
+	case 8:
+		out := ndarray.Cast[uint64](d)
+		for i := range out {
+			var v uint64
+			for k := 0; k < 8; k++ {
+				v = v<<8 | uint64(planes[k*n+i])
 			}
-		case 4:
-			out := ndarray.Cast[uint32](row)[:n]
-			b0, b1, b2, b3 := spare[:n], spare[n : 2*n][:n], spare[2*n : 3*n][:n], spare[3*n : 4*n][:n]
-			for i := joinPlanesFast(out, b0, b1, b2, b3); i < n; i++ {
-				out[i] = uint32(b0[i])<<24 | uint32(b1[i])<<16 | uint32(b2[i])<<8 | uint32(b3[i])
-			}
-		case 8:
-			out := ndarray.Cast[uint64](row)[:n]
-			for i := range out {
-				var v uint64
-				for k := 0; k < 8; k++ {
-					v = v<<8 | uint64(spare[k*n+i])
-				}
-				out[i] = v
-			}
+			out[i] = v
 		}
 	}
 }

@@ -56,6 +56,41 @@ func TestUnpredictReversesDifferences(t *testing.T) {
 	}
 }
 
+// TestRowsOfPredictorsGoAnywhere undoes predictors from a row to other memory, whole rows and their
+// beginnings, and compares with what is undone in place.
+func TestRowsOfPredictorsGoAnywhere(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	var d Decoder
+	for columns := 1; columns < 90; columns++ {
+		for _, c := range [][2]int{{2, 1}, {2, 2}, {2, 4}, {2, 8}, {3, 2}, {3, 4}, {3, 8}} {
+			predictor, size := c[0], c[1]
+			aligned := func() []byte { return ndarray.New(ndarray.Uint64, columns+1).Raw()[:columns*size] }
+			row := aligned()
+			for i := range row {
+				row[i] = byte(r.Uint32())
+			}
+			want := aligned()
+			copy(want, row)
+			d.Unpredict(predictor, want, len(want), size, 1)
+			for _, n := range []int{columns, 1 + r.IntN(columns)} {
+				src, got := aligned(), aligned()
+				copy(src, row)
+				for i := range got {
+					got[i] = 77
+				}
+				d.UnpredictRow(predictor, got[:n*size], src, size)
+				if !bytes.Equal(got[:n*size], want[:n*size]) {
+					t.Fatalf("predictor %d, %d of %d words of %d bytes", predictor, n, columns, size)
+				}
+				if i := slices.IndexFunc(got[n*size:], func(b byte) bool { return b != 77 }); i >= 0 {
+					t.Fatalf("predictor %d, %d of %d words of %d bytes: byte %d behind them was written", predictor, n,
+						columns, size, i)
+				}
+			}
+		}
+	}
+}
+
 func differences[T uint8 | uint16 | uint32 | uint64](d, s []T) {
 	var before T
 	for i, v := range s {

@@ -5,21 +5,23 @@ import "golang.org/x/sys/cpu"
 // hasAVX2 reports whether the processor can run the routines of simd_amd64.s.
 var hasAVX2 = cpu.X86.HasAVX2
 
-func sum8AVX(row *uint8, n int)
-func sum16AVX(row *uint16, n int)
+func sum8AVX(d, row *uint8, n int)
+func sum16AVX(d, row *uint16, n int)
 func joinPlanesAVX(out *uint32, b0, b1, b2, b3 *uint8, n int)
 
-// sumFast sets the first words of a row to their running sums, and returns how many it has set.
-func sumFast[T uint8 | uint16 | uint32 | uint64](row []T) int {
+// sumFast sets the first words of d, which is as long as row, to the running sums of row, and
+// returns how many it has set.
+func sumFast[T uint8 | uint16 | uint32 | uint64](d, row []T) int {
 	if !hasAVX2 || len(row) < 16 {
 		return 0
 	}
 	n := len(row) &^ 15
+	_ = d[n-1]
 	switch row := any(row).(type) {
 	case []uint8:
-		sum8AVX(&row[0], n)
+		sum8AVX(&any(d).([]uint8)[0], &row[0], n)
 	case []uint16:
-		sum16AVX(&row[0], n)
+		sum16AVX(&any(d).([]uint16)[0], &row[0], n)
 	default:
 		return 0
 	}

@@ -3,17 +3,18 @@
 // Steps of Unpredict with AVX2. Each shift and addition doubles the number of elements that a sum
 // covers. Each element of X4 holds the last sum, which is added to the next register.
 
-// func sum8AVX(row *uint8, n int): sums from the start of the row, n a multiple of 16
-TEXT ·sum8AVX(SB), NOSPLIT, $0-16
-	MOVQ row+0(FP), DI
-	MOVQ n+8(FP), CX
+// func sum8AVX(d, row *uint8, n int): sums from the start of the row, n a multiple of 16
+TEXT ·sum8AVX(SB), NOSPLIT, $0-24
+	MOVQ d+0(FP), DI
+	MOVQ row+8(FP), SI
+	MOVQ n+16(FP), CX
 	MOVQ $0x0f0f0f0f0f0f0f0f, AX
 	MOVQ AX, X5
 	VPUNPCKLQDQ X5, X5, X5
 	VPXOR X4, X4, X4
 	SHRQ $4, CX
 loop:
-	VMOVDQU (DI), X0
+	VMOVDQU (SI), X0
 	VPSLLDQ $1, X0, X1
 	VPADDB X1, X0, X0
 	VPSLLDQ $2, X0, X1
@@ -25,22 +26,24 @@ loop:
 	VPADDB X4, X0, X0
 	VPSHUFB X5, X0, X4
 	VMOVDQU X0, (DI)
+	ADDQ $16, SI
 	ADDQ $16, DI
 	DECQ CX
 	JNZ loop
 	RET
 
-// func sum16AVX(row *uint16, n int): sums from the start of the row, n a multiple of 8
-TEXT ·sum16AVX(SB), NOSPLIT, $0-16
-	MOVQ row+0(FP), DI
-	MOVQ n+8(FP), CX
+// func sum16AVX(d, row *uint16, n int): sums from the start of the row, n a multiple of 8
+TEXT ·sum16AVX(SB), NOSPLIT, $0-24
+	MOVQ d+0(FP), DI
+	MOVQ row+8(FP), SI
+	MOVQ n+16(FP), CX
 	MOVQ $0x0f0e0f0e0f0e0f0e, AX
 	MOVQ AX, X5
 	VPUNPCKLQDQ X5, X5, X5
 	VPXOR X4, X4, X4
 	SHRQ $3, CX
 loop:
-	VMOVDQU (DI), X0
+	VMOVDQU (SI), X0
 	VPSLLDQ $2, X0, X1
 	VPADDW X1, X0, X0
 	VPSLLDQ $4, X0, X1
@@ -50,6 +53,7 @@ loop:
 	VPADDW X4, X0, X0
 	VPSHUFB X5, X0, X4
 	VMOVDQU X0, (DI)
+	ADDQ $16, SI
 	ADDQ $16, DI
 	DECQ CX
 	JNZ loop

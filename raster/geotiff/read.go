@@ -262,7 +262,11 @@ func (j *job) decode(dst []byte, have int64) error {
 		return err
 	}
 	j.dst = dst
-	return j.finish(j.decompress())
+	if err := j.finish(j.decompress()); err != nil {
+		return err
+	}
+	j.unpredict()
+	return nil
 }
 
 // load reads the have bytes of the tile.
@@ -289,7 +293,7 @@ func (j *job) decompress() error {
 	return j.b.decoder.Decompress(j.im.compression, j.dst, j.packed, j.full())
 }
 
-// finish makes pixels of what was decompressed with the result err.
+// finish completes what was decompressed with the result err, except for the predictor.
 func (j *job) finish(err error) error {
 	im, dst := j.im, j.dst
 	if needed := int(im.tileBytes(im.imageRows(j.row))); err == tiff.ErrShort && needed < len(dst) {
@@ -304,8 +308,12 @@ func (j *job) finish(err error) error {
 	if word > 1 && im.predictor != 3 && isBig(im.order) != tiff.NativeBig {
 		tiff.SwapWords(dst, word)
 	}
-	j.b.decoder.Unpredict(im.predictor, dst, im.rowBytes, im.size, im.perPixel)
 	return nil
+}
+
+func (j *job) unpredict() {
+	im := j.im
+	j.b.decoder.Unpredict(im.predictor, j.dst, im.rowBytes, im.size, im.perPixel)
 }
 
 // complete finishes the tile and copies it to the targets, unless it was decoded there.
@@ -313,10 +321,34 @@ func (j *job) complete(err error) error {
 	if err := j.finish(err); err != nil {
 		return err
 	}
-	if !j.direct {
+	switch {
+	case j.direct:
+		j.unpredict()
+	case j.predicted():
+		j.unpredictRows()
+	default:
+		j.unpredict()
 		j.place(j.dst)
 	}
 	return nil
+}
+
+// predicted reports whether rows of the tile become pixels of the only target by undoing the
+// predictor alone.
+func (j *job) predicted() bool {
+	im := j.im
+	return (im.predictor == 2 || im.predictor == 3) && len(j.targets) == 1 && im.conv == convNone && im.perPixel == 1 &&
+		j.part.Col == j.col*im.tileW
+}
+
+// unpredictRows undoes the predictor from the tile to the target, which spares a copy.
+func (j *job) unpredictRows() {
+	im, t := j.im, &j.targets[0]
+	for y := j.part.Row; y < j.part.Row+j.part.Height; y++ {
+		row := j.dst[(y-j.row*im.tileH)*im.rowBytes:][:im.rowBytes]
+		dst := t.row(j.part.Col-j.window.Col, y-j.window.Row, j.part.Width, im.size)
+		j.b.decoder.UnpredictRow(im.predictor, dst, row, im.size)
+	}
 }
 
 // place copies the window's part of a decoded tile to the targets.
