@@ -84,7 +84,7 @@ func (e *Encoder) Encode(b block.Block, a *ndarray.Array, x Extra) (*Record, err
 	for plane := range l.File.Planes() {
 		for at := range l.tilesIn(w) {
 			part := l.tileWindow(0, at.col, at.row)
-			e.gather(a, plane, part.Shift(-w.Col, -w.Row))
+			e.gather(a, plane, part.Shift(-w.Col, -w.Row), 0)
 			p := recordTile{index: l.File.TileIndex(0, plane, at.col, at.row), offset: len(r.Data)}
 			coding, final := e.chooser.coding()
 			if !final || l.Statistics {
@@ -118,9 +118,11 @@ func (e *Encoder) Encode(b block.Block, a *ndarray.Array, x Extra) (*Record, err
 	return r, nil
 }
 
-// gather copies the part of the array that a tile covers into e.pixels. Beyond the raster's edge it
-// repeats the last pixel of each row and the last row, which compresses best.
-func (e *Encoder) gather(a *ndarray.Array, plane int, part block.Window) {
+// gather copies the part of the array that a tile of a level covers into e.pixels. Beyond the
+// raster's right edge it repeats the last pixel of each row. Rows below the raster repeat the last
+// one; those of overviews, which have more of them, repeat its last pixel alone, which takes less
+// time to encode.
+func (e *Encoder) gather(a *ndarray.Array, plane int, part block.Window, level int) {
 	l := e.l
 	size := l.File.Type.Size()
 	step := size // from pixel to pixel in the tile
@@ -145,15 +147,28 @@ func (e *Encoder) gather(a *ndarray.Array, plane int, part block.Window) {
 			}
 		}
 	}
-	for y := range part.Height {
-		row := e.pixels[y*rowBytes : (y+1)*rowBytes]
-		for n := part.Width * step; n < len(row); n += step {
-			copy(row[n:n+step], row[n-step:n])
+	if part.Width < l.File.TileWidth {
+		for y := range part.Height {
+			repeat(e.pixels[y*rowBytes : (y+1)*rowBytes][(part.Width-1)*step:], step)
 		}
 	}
-	last := e.pixels[(part.Height-1)*rowBytes : part.Height*rowBytes]
-	for y := part.Height; y < l.File.TileHeight; y++ {
-		copy(e.pixels[y*rowBytes:], last)
+	if part.Height == l.File.TileHeight {
+		return
+	}
+	last, below := e.pixels[(part.Height-1)*rowBytes:part.Height*rowBytes], e.pixels[part.Height*rowBytes:]
+	if level == 0 {
+		copy(below, last)
+		repeat(below, rowBytes)
+	} else {
+		copy(below, last[rowBytes-step:])
+		repeat(below, step)
+	}
+}
+
+// repeat fills b with copies of its first n bytes.
+func repeat(b []byte, n int) {
+	for ; n < len(b); n *= 2 {
+		copy(b[n:], b[:n])
 	}
 }
 
@@ -284,7 +299,7 @@ func (e *Encoder) encodeLevel(b block.Block, level int, pixels []byte) error {
 	a := ndarray.FromBytes(l.File.Type, pixels, l.File.Bands, w.Height, w.Width)
 	for plane := range l.File.Planes() {
 		for at := range l.tilesIn(w) {
-			e.gather(a, plane, l.tileWindow(level, at.col, at.row).Shift(-w.Col, -w.Row))
+			e.gather(a, plane, l.tileWindow(level, at.col, at.row).Shift(-w.Col, -w.Row), level)
 			coding, final := e.chooser.coding()
 			t := recordTile{level: level, index: l.File.TileIndex(level, plane, at.col, at.row), offset: len(r.Data),
 				final: final}

@@ -85,7 +85,7 @@ func (s *Spool) addOverviewTile(e *Encoder, t levelTile, a *ndarray.Array) error
 	var planes []recordTile
 	coding, final := s.chooser.coding()
 	for plane := range f.Planes() {
-		e.gather(a, plane, part)
+		e.gather(a, plane, part, t.level)
 		offset := len(r.Data)
 		var err error
 		if r.Data, err = e.encoder(coding).Encode(r.Data, e.pixels); err != nil {
