@@ -7,11 +7,7 @@ import "encoding/binary"
 // row has at least 16 pixels.
 func differenceRow(dst, src []byte, pixel, size int) {
 	copy(dst[:pixel], src)
-	high := uint64(1) << (8*size - 1)
-	for w := 8 * size; w < 64; w *= 2 {
-		high |= high << w
-	}
-	subtractLanes(dst[pixel:], src[pixel:], src[:len(src)-pixel], high)
+	subtract(dst[pixel:], src[pixel:], src[:len(src)-pixel], size)
 }
 
 // floatRow applies predictor 3: it sorts the bytes of the elements into planes, most significant
@@ -38,18 +34,19 @@ func floatRow(dst, src, tmp []byte, samples, size int) {
 		}
 	}
 	copy(dst[:samples], tmp)
-	subtractLanes(dst[samples:], tmp[samples:], tmp[:len(tmp)-samples], 0x8080808080808080)
+	subtract(dst[samples:], tmp[samples:], tmp[:len(tmp)-samples], 1)
 }
 
-// planes4 sorts the bytes of 4-byte elements into planes, eight elements at a time: it transposes
-// 4x4 bytes in the lower half of each word (elements 0 to 3) and in the upper half (4 to 7). This
-// is 4 times as fast as byte by byte. The number of elements is a multiple of 8.
+// planes4 sorts the bytes of 4-byte elements into planes. Without vector routines it does so eight
+// elements at a time: it transposes 4x4 bytes in the lower half of each word (elements 0 to 3) and
+// in the upper half (4 to 7), which is 4 times as fast as byte by byte. The number of elements is a
+// multiple of 8.
 func planes4(dst, src []byte) {
 	n := len(src) / 4
 	p0, p1, p2, p3 := dst[:n], dst[n:][:n], dst[2*n:][:n], dst[3*n:][:n]
 	le := binary.LittleEndian
 	const even, low = 0x00ff00ff00ff00ff, 0x0000ffff0000ffff
-	for i := 0; i+8 <= n; i += 8 {
+	for i := planes4Fast(dst, src, n); i+8 <= n; i += 8 {
 		s := src[4*i : 4*i+32]
 		v0 := uint64(le.Uint32(s)) | uint64(le.Uint32(s[16:]))<<32
 		v1 := uint64(le.Uint32(s[4:])) | uint64(le.Uint32(s[20:]))<<32
@@ -64,12 +61,15 @@ func planes4(dst, src []byte) {
 	}
 }
 
-// subtractLanes sets dst = a - b, wrapping, for elements whose highest bits are set in high, eight
-// bytes at a time. All three have the same length of at least 8 bytes, and dst overlaps neither a
-// nor b.
-func subtractLanes(dst, a, b []byte, high uint64) {
+// subtract sets dst = a - b, wrapping, for elements of size bytes. All three have the same length
+// of at least 8 bytes, and dst overlaps neither a nor b.
+func subtract(dst, a, b []byte, size int) {
+	high := uint64(1) << (8*size - 1) // the highest bit of each element
+	for w := 8 * size; w < 64; w *= 2 {
+		high |= high << w
+	}
 	last := len(dst) - 8
-	for i := 0; i < last; i += 8 {
+	for i := subtractFast(dst, a, b, size); i < last; i += 8 {
 		subtractWord(dst[i:], a[i:], b[i:], high)
 	}
 	subtractWord(dst[last:], a[last:], b[last:], high) // may repeat some bytes
