@@ -232,6 +232,7 @@ func tryToFollow(t *testing.T, base, token string) (next func() (string, bool), 
 				return data, true
 			}
 		}
+		_ = lines.Err() // the stream ends with its run or its connection
 		return "", false
 	}, nil
 }
