@@ -20,7 +20,7 @@ import (
 )
 
 // File is a file that is not visible yet. The embedded os.File is for writing and reading; Commit
-// and Abort close it.
+// and Abort close it, and do nothing to a nil File.
 type File struct {
 	*os.File
 	path  string // as the caller named it
@@ -67,6 +67,9 @@ func Create(path string, perm fs.FileMode) (*File, error) {
 // Commit publishes the file and closes it. After an error nothing is published, and nothing is
 // left.
 func (f *File) Commit() error {
+	if f == nil {
+		return nil
+	}
 	if f.done {
 		return f.closedError()
 	}
@@ -103,7 +106,7 @@ func (f *File) finish() error {
 // Abort discards the file; a file that has its name stays unchanged. After Commit it does nothing,
 // so it can be deferred.
 func (f *File) Abort() error {
-	if f.done {
+	if f == nil || f.done {
 		return nil
 	}
 	f.done = true

@@ -111,6 +111,13 @@ func TestAbortKeepsOldFile(t *testing.T) {
 	holds(t, dir, map[string]string{"out.tif": "old"})
 }
 
+func TestNilFileDoesNothing(t *testing.T) {
+	var f *File
+	if err := errors.Join(f.Commit(), f.Abort()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestKilledProcessKeepsOldFile(t *testing.T) {
 	for _, step := range []string{"written", "named"} {
 		dir := t.TempDir()

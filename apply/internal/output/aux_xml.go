@@ -153,35 +153,19 @@ func newPAMItem(b *outcome.BandResult) *pamItem {
 	return item
 }
 
-// auxFile is an .aux.xml without a name; its file is nil if the output needs none.
-type auxFile struct{ file *tempfile.File }
-
-func (a auxFile) commit() error {
-	if a.file == nil {
-		return nil
-	}
-	return a.file.Commit()
-}
-
-func (a auxFile) abort() error {
-	if a.file == nil {
-		return nil
-	}
-	return a.file.Abort()
-}
-
-// createAux writes the output's .aux.xml, if it needs one, without giving it its name.
-func (f *finishedNative) createAux(path string) (auxFile, error) {
+// createAux writes the output's .aux.xml without giving it its name. It returns nil if the output
+// needs none.
+func (f *finishedNative) createAux(path string) (*tempfile.File, error) {
 	text, err := f.auxText()
 	if err != nil || text == "" {
-		return auxFile{}, err
+		return nil, err
 	}
 	file, err := tempfile.Create(path, 0o666)
 	if err != nil {
-		return auxFile{}, err
+		return nil, err
 	}
 	if _, err := io.WriteString(file, text); err != nil {
-		return auxFile{}, errors.Join(err, file.Abort())
+		return nil, errors.Join(err, file.Abort())
 	}
-	return auxFile{file}, nil
+	return file, nil
 }

@@ -191,10 +191,10 @@ func (f *finishedNative) Publish() error {
 		return fmt.Errorf("output %s: %w", o.Name, err)
 	}
 	if err := o.publish(f.file); err != nil {
-		return errors.Join(err, aux.abort())
+		return errors.Join(err, aux.Abort())
 	}
 	fault.Point("apply.renamed")
-	if err := aux.commit(); err != nil {
+	if err := aux.Commit(); err != nil {
 		return fmt.Errorf("output %s: %w", o.Name, err)
 	}
 	return nil
@@ -228,7 +228,7 @@ func (f *finishedNative) Keep() (string, error) {
 	if err == nil {
 		aux, err := f.createAux(path + ".aux.xml")
 		if err == nil {
-			err = aux.commit()
+			err = aux.Commit()
 		}
 		if err != nil {
 			f.w.log.Warn("writing the .aux.xml failed", "error", err)
