@@ -19,30 +19,40 @@ import (
 	"leat/timing"
 )
 
-// sideFiles writes items, preview, trace and report.
+// sideFiles writes items, preview, trace and report. If one of them fails, the others are still
+// written.
 func (f *applyFlags) sideFiles(ctx context.Context, in *stores.Stores, job *apply.Job, res *apply.Result,
 	rec *timing.Recorder, items []*itemFile) error {
+	var errs []error
 	if err := writeItems(ctx, in, items, job, res); err != nil {
-		return err
+		errs = append(errs, err)
 	}
 	if f.preview != "" {
-		src, err := openOutput(ctx, in, job.Outputs[res.Outputs[0].Name].Path)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(preview.Write(ctx, f.preview, src, preview.DefaultSide), src.Close()); err != nil {
-			return fmt.Errorf("the preview %s could not be written: %w", f.preview, cause(err))
+		if err := f.writePreview(ctx, in, job.Outputs[res.Outputs[0].Name].Path); err != nil {
+			errs = append(errs, err)
 		}
 	}
 	if f.trace != "" {
 		if err := writeFile(f.trace, rec.Trace); err != nil {
-			return fmt.Errorf("the trace %s could not be written: %w", f.trace, cause(err))
+			errs = append(errs, fmt.Errorf("the trace %s could not be written: %w", f.trace, cause(err)))
 		}
 	}
 	if f.report != "" {
 		if err := writeReport(ctx, in, f.report, job, res, rec); err != nil {
-			return fmt.Errorf("the report %s could not be written: %w", f.report, cause(err))
+			errs = append(errs, fmt.Errorf("the report %s could not be written: %w", f.report, cause(err)))
 		}
+	}
+	return errors.Join(errs...)
+}
+
+// writePreview writes the preview of the output at path.
+func (f *applyFlags) writePreview(ctx context.Context, in *stores.Stores, path string) error {
+	src, err := openOutput(ctx, in, path)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(preview.Write(ctx, f.preview, src, preview.DefaultSide), src.Close()); err != nil {
+		return fmt.Errorf("the preview %s could not be written: %w", f.preview, cause(err))
 	}
 	return nil
 }
