@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -185,6 +187,8 @@ func (f *zoneFlags) addTo(ctx context.Context, job *apply.Job, warn func(string)
 			errs = append(errs, err)
 		} else if f.copied != nil {
 			vectors.Name = storeurl.Redact(f.zones)
+		} else if _, err := os.Stat(vectors.Path); errors.Is(err, fs.ErrNotExist) && isFileName(vectors.Path) {
+			errs = append(errs, fileError{fmt.Errorf("-z %s: %w", shown(f.zones), cause(err))})
 		}
 		o.Zones = vectors
 	}
@@ -201,6 +205,12 @@ func (f *zoneFlags) Close() error {
 		errs = append(errs, f.copied.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// isFileName reports whether a name of vectors can only be that of a file, and not that of a
+// database or of GDAL's virtual files.
+func isFileName(name string) bool {
+	return !strings.Contains(name, ":") && !strings.HasPrefix(name, "/vsi")
 }
 
 // isRaster reports whether the zones are a raster: what opens as one and holds no polygons, or has

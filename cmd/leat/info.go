@@ -142,6 +142,9 @@ func runInfo(ctx context.Context, w io.Writer, in *stores.Stores, paths []string
 			}
 			continue
 		}
+		if raster != nil && raster.cut != nil {
+			errs = append(errs, raster.cut)
+		}
 		if asJSON {
 			err = writeJSON(w, d)
 		} else {
@@ -179,7 +182,13 @@ func infoOf(ctx context.Context, in *stores.Stores, path string, computed bool) 
 	defer src.Close()
 	d := newInfoDoc(src)
 	d.tables(src)
-	if computed {
+	// A *geotiff.File, or what embeds it.
+	if f, ok := src.(interface{ CheckWhole(context.Context) error }); ok && d.Readable {
+		if err := f.CheckWhole(ctx); err != nil {
+			d.Readable, d.Unreadable, d.cut = false, errorText(err), err
+		}
+	}
+	if computed && d.cut == nil {
 		if !d.Readable {
 			return nil, fmt.Errorf("no statistics: %s", d.Unreadable)
 		}

@@ -28,6 +28,8 @@ type infoDoc struct {
 	Warnings    []string                     `json:"warnings"`
 	Files       []string                     `json:"files,omitempty"` // of a raster that GDAL reads
 	Subdatasets []infoSubdataset             `json:"subdatasets,omitempty"`
+
+	cut error // the file ends before some of its pixels
 }
 
 // infoGCPs is the ground control points of a raster.

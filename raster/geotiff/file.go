@@ -105,6 +105,18 @@ func (f *File) CheckReadable() error {
 	return nil
 }
 
+// CheckWhole returns an error, which wraps raster.ErrFormat, if the file was cut short: if it ends
+// before the data of some tiles of the image or its mask. It looks at no more than maxChecked tiles
+// of each, and decodes at most one.
+func (f *File) CheckWhole(ctx context.Context) error {
+	for _, im := range append([]*image{f.im}, f.masks...) {
+		if err := im.checkWhole(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // SetCache implements tilecache.Source. A kept pixel-interleaved tile has all its bands.
 // Uncompressed files are read by rows and keep nothing.
 func (f *File) SetCache(c *tilecache.Cache, uses func(w raster.Window) int) {

@@ -270,6 +270,9 @@ func TestTruncatedFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := openBytes(t, whole)
+		if err := f.CheckWhole(t.Context()); err != nil {
+			t.Error(err)
+		}
 		var want []*ndarray.Array
 		for b := range f.info.Bands {
 			want = append(want, readBand(t, f, b+1))
@@ -289,6 +292,7 @@ func TestTruncatedFiles(t *testing.T) {
 				refused++
 				continue
 			}
+			cut := false
 			for b := range want {
 				g := f.info.Grid
 				a := ndarray.New(want[b].Type, 1, g.Height, g.Width)
@@ -297,11 +301,15 @@ func TestTruncatedFiles(t *testing.T) {
 						t.Errorf("%s cut to %d bytes: %v", name, n, err)
 					}
 					refused++
+					cut = true
 					break
 				}
 				if !bytes.Equal(a.Data, want[b].Data) {
 					t.Errorf("%s cut to %d bytes: wrong pixels without an error", name, n)
 				}
+			}
+			if err := f.CheckWhole(t.Context()); errors.Is(err, raster.ErrFormat) != cut {
+				t.Errorf("%s cut to %d bytes: CheckWhole returns %v", name, n, err)
 			}
 		}
 		if refused < 50 {

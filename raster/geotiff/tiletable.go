@@ -1,10 +1,13 @@
 package geotiff
 
 import (
+	"context"
 	"fmt"
-	"leat/internal/tiff"
 	"math"
 	"sync/atomic"
+
+	"leat/internal/tiff"
+	"leat/raster"
 )
 
 // tilesPerChunk is the number of entries of the tile table that are read at once. A small file's
@@ -136,6 +139,56 @@ func (t *tileTable) load(first int) (*tileChunk, error) {
 		c.count[i] = t.bytesToEnd(o)
 	}
 	return c, nil
+}
+
+// maxChecked bounds the tiles that checkWhole looks at: the table of a file in a store takes a
+// request for each tilesPerChunk of them.
+const maxChecked = 1 << 17
+
+// checkWhole returns an error if the file ends before the data of some tiles.
+func (im *image) checkWhole(ctx context.Context) error {
+	if im.unreadable != nil {
+		return nil
+	}
+	missing, partial, last, needed := 0, 0, 0, int64(0)
+	n := min(im.table.n, maxChecked)
+	for i := range n {
+		offset, count, err := im.table.at(i)
+		switch {
+		case err != nil:
+			return err
+		case count == 0:
+			continue
+		case offset >= im.container.size:
+			missing++
+		case count > im.container.size-offset:
+			partial, last = partial+1, i
+		default:
+			continue
+		}
+		needed = max(needed, offset+min(count, math.MaxInt64-offset))
+	}
+	if partial > 0 && im.checkTile(ctx, last) != nil { // else the sizes of tiles are too large
+		missing += partial
+	}
+	if missing == 0 {
+		return nil
+	}
+	kind := "tiles"
+	if !im.tiled {
+		kind = "strips"
+	}
+	return im.damaged("%d of %d %s are not or not wholly in the file, which has %d bytes and needs %d", missing, n, kind,
+		im.container.size, needed)
+}
+
+// checkTile returns the error of reading a tile.
+func (im *image) checkTile(ctx context.Context, i int) error {
+	plane, i := i/im.table.perPlane, i%im.table.perPlane
+	w := raster.Window{Col: i % im.tilesAcross * im.tileW, Row: i / im.tilesAcross * im.tileH, Width: 1, Height: 1}
+	size := im.pixel.Size()
+	t := target{band: plane, data: make([]byte, size), rowStride: size, fill: make([]byte, size)}
+	return im.read(ctx, w, []target{t}, nil)
 }
 
 // bytesToEnd returns the number of bytes from offset to the end of the file, 0 if offset is 0, a
