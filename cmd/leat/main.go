@@ -52,7 +52,7 @@ func main() {
 func run(args []string) (int, unix.Signal) {
 	ctx, stop := notifyContext(context.Background())
 	defer stop()
-	root := rootCommand()
+	root := rootFor(args)
 	root.SetArgs(args)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError{flagError(c, err, args)} })
 	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
@@ -104,7 +104,37 @@ func commandOf(root *cobra.Command, args []string) string {
 	return root.CommandPath()
 }
 
+// alone are the commands that run without the others. Making the options of all commands takes as
+// long as reading a small raster.
+var alone = map[string]func() *cobra.Command{"apply": applyCommand, "zonal": zonalCommand, "info": infoCommand,
+	"worker": workerCommand}
+
+// rootFor returns the root with the commands that args may need.
+func rootFor(args []string) *cobra.Command {
+	if len(args) == 0 || alone[args[0]] == nil {
+		return rootCommand()
+	}
+	root := newRoot()
+	root.AddCommand(alone[args[0]]())
+	finishCommands(root)
+	return root
+}
+
+// rootCommand returns the root with all commands and topics.
 func rootCommand() *cobra.Command {
+	root := newRoot()
+	apply := applyCommand()
+	root.AddCommand(apply, zonalCommand(), infoCommand(), demoCommand(), workerCommand(), cacheCommand(),
+		stageCommand(), jobsCommand(), versionCommand(), configCommand(), manCommand())
+	root.SetHelpCommand(helpCommand())
+	addCompletion(root)
+	addTopics(root, apply.Flags())
+	finishCommands(root)
+	return root
+}
+
+// newRoot returns the root without commands.
+func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "leat",
 		Short: "Run functions over every block of rasters of any size",
@@ -125,19 +155,17 @@ workers, and writes GeoTIFFs that are the same byte for byte for any number of w
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	apply := applyCommand()
-	root.AddCommand(apply, zonalCommand(), infoCommand(), demoCommand(), workerCommand(), cacheCommand(),
-		stageCommand(), jobsCommand(), versionCommand(), configCommand(), manCommand())
 	root.PersistentPreRunE = configure
+	return root
+}
+
+// finishCommands completes the commands below root.
+func finishCommands(root *cobra.Command) {
 	addProfile(root)
 	root.SetGlobalNormalizationFunc(currentFlag)
-	root.SetHelpCommand(helpCommand())
-	addCompletion(root)
 	completeCommon(root)
-	addTopics(root, apply.Flags())
 	addHelp(root)
 	setShortHelp(root)
-	return root
 }
 
 // earlierFlags maps the earlier names of flags, which still work, to the present ones.

@@ -18,6 +18,8 @@ const (
 	// copyChunk is the number of bytes copied between checks of ctx. Half and four times as much
 	// are slower.
 	copyChunk = 1 << 20
+	// leastChunk is the same for small files.
+	leastChunk = 128 << 10
 	// runBytes is the size of adjacent tiles that one copier copies at a time.
 	runBytes = 4 << 20
 	// copiers is the number of goroutines that copy. One reads while the other writes: file systems
@@ -142,14 +144,15 @@ type copier struct {
 }
 
 func (c *copier) copy(ctx context.Context, p piece) error {
-	if c.buf == nil {
-		c.buf = make([]byte, copyChunk)
+	// Of a small file, most of the time would go into the pages of new memory.
+	if n := min(max(p.bytes/8, leastChunk), copyChunk); int64(len(c.buf)) < n {
+		c.buf = make([]byte, n)
 	}
 	for p.bytes > 0 {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		b := c.buf[:min(p.bytes, copyChunk)]
+		b := c.buf[:min(p.bytes, int64(len(c.buf)))]
 		if _, err := c.src.ReadAt(b, p.src); err != nil {
 			return sourceError(c.src, p, err)
 		}

@@ -69,6 +69,9 @@ func (z *sizing) choose(alignW, alignH int) error {
 			for w > max(cell[0], marginShare*z.overlap) && z.blocks(w, h) < 4*z.plan.Workers {
 				w = max(cell[0], output.RoundUp(w/2, cell[0]))
 			}
+			for h > max(cell[1], marginShare*z.overlap) && z.blocks(w, h) < 4*z.plan.Workers {
+				h = max(cell[1], output.RoundUp(h/2, cell[1]))
+			}
 			if z.fits(w, h) {
 				return nil
 			}

@@ -3,12 +3,12 @@ package resolve
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 	"time"
 
 	"leat/apply/internal/jobspec"
 	"leat/apply/outcome"
+	"leat/internal/lazyregexp"
 	"leat/internal/stac"
 	"leat/raster"
 )
@@ -47,14 +47,14 @@ func findTime(info *raster.Info, name string) (time.Time, error) {
 
 // dateForms are the forms of dates in names. Digits around a match make it another number.
 var dateForms = []struct {
-	pattern *regexp.Regexp
+	pattern *lazyregexp.Regexp
 	layout  string // of what the groups hold, joined
 }{
-	{regexp.MustCompile(`(\d{4})(\d{2})(\d{2})(?:[Tt]?(\d{6}))?`), "20060102150405"},
-	{regexp.MustCompile(`(\d{4})-(\d{2})-(\d{2})(?:[Tt](\d{2})[-:]?(\d{2})[-:]?(\d{2}))?`), "20060102150405"},
-	{regexp.MustCompile(`(\d{4})_(\d{2})_(\d{2})`), "20060102150405"},
-	{regexp.MustCompile(`(\d{4})\.(\d{2})\.(\d{2})`), "20060102150405"},
-	{regexp.MustCompile(`(\d{4})(\d{3})(?:[Tt](\d{6}))?`), "2006002150405"},
+	{lazyregexp.New(`(\d{4})(\d{2})(\d{2})(?:[Tt]?(\d{6}))?`), "20060102150405"},
+	{lazyregexp.New(`(\d{4})-(\d{2})-(\d{2})(?:[Tt](\d{2})[-:]?(\d{2})[-:]?(\d{2}))?`), "20060102150405"},
+	{lazyregexp.New(`(\d{4})_(\d{2})_(\d{2})`), "20060102150405"},
+	{lazyregexp.New(`(\d{4})\.(\d{2})\.(\d{2})`), "20060102150405"},
+	{lazyregexp.New(`(\d{4})(\d{3})(?:[Tt](\d{6}))?`), "2006002150405"},
 }
 
 // timeOfName returns the first date in the name of a file, else in that of its directory, and the
@@ -91,7 +91,7 @@ func timeOfName(name string) (time.Time, error) {
 }
 
 // matches returns the places of a pattern in text that no digits surround.
-func matches(pattern *regexp.Regexp, text string) (list [][2]int) {
+func matches(pattern *lazyregexp.Regexp, text string) (list [][2]int) {
 	digit := func(i int) bool { return i >= 0 && i < len(text) && text[i] >= '0' && text[i] <= '9' }
 	for from := 0; from < len(text); {
 		at := pattern.FindStringIndex(text[from:])
@@ -111,7 +111,7 @@ func matches(pattern *regexp.Regexp, text string) (list [][2]int) {
 }
 
 // parseDate parses a match of pattern. ok is false for numbers that are no date from 1950 to 2099.
-func parseDate(pattern *regexp.Regexp, layout, text string) (t time.Time, ok bool) {
+func parseDate(pattern *lazyregexp.Regexp, layout, text string) (t time.Time, ok bool) {
 	digits := strings.Join(pattern.FindStringSubmatch(text)[1:], "")
 	t, err := time.Parse(layout[:len(digits)], digits)
 	return t, err == nil && t.Year() >= 1950 && t.Year() < 2100

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+)
+
+func TestCommandsAloneAreThoseOfTheWholeProgram(t *testing.T) {
+	text := func(root *cobra.Command, name, option string) string {
+		out := new(strings.Builder)
+		root.SetArgs([]string{name, option})
+		root.SetOut(out)
+		root.SetErr(out)
+		if err := root.Execute(); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	for name := range alone {
+		for _, option := range []string{"--help", "-h"} {
+			one, all := text(rootFor([]string{name, option}), name, option), text(rootCommand(), name, option)
+			if diff := cmp.Diff(all, one); diff != "" || len(one) < 100 {
+				t.Errorf("%s %s, - all commands, + alone:\n%s", name, option, diff)
+			}
+		}
+	}
+	for _, args := range [][]string{nil, {"--version"}, {"help", "apply"}, {"nosuch"}, {cobra.ShellCompRequestCmd, ""}} {
+		if n := len(rootFor(args).Commands()); n < 15 {
+			t.Errorf("%q: %d commands", args, n)
+		}
+	}
+}
