@@ -52,6 +52,10 @@ type Python struct {
 // pythonFunction stands for the function of Job.Python where functions have names.
 const pythonFunction = "python function"
 
+// pythonBlockPixels is the size of blocks to aim for: NumPy makes an array for each step of a
+// computation, and a few of 1 MiB fit into the cache of a core.
+const pythonBlockPixels = 1 << 18
+
 // spec returns the description of the function for workers.
 func (p *Python) spec() (pyfunc.Spec, error) {
 	s := pyfunc.Spec{Module: p.Module, Name: p.Name, Path: p.Path, Params: p.Params, Version: p.Version}
@@ -93,7 +97,8 @@ func (p *Python) spec() (pyfunc.Spec, error) {
 	return s, err
 }
 
-// loadPython loads the job's Python function.
+// loadPython begins to load the job's Python function, and waits for that if the job can't be
+// resolved before.
 func (j *Job) loadPython(ctx context.Context) error {
 	if j.Python == nil {
 		return nil
@@ -109,21 +114,22 @@ func (j *Job) loadPython(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j.python, err = pyfunc.Load(ctx, spec, j.pythonOptions())
-	var e *outcome.PythonError
-	switch {
-	case errors.As(err, &e) || errors.As(err, new(*pyfunc.EndedError)):
-		text := fmt.Sprintf("the function %s: %v", spec.Label(), err)
-		var s interface{ Stack() []byte }
-		if errors.As(err, &s) && (e == nil || strings.Count(e.Traceback, "\n") > 1) {
-			text += "\n" + strings.TrimRight(string(s.Stack()), "\n")
+	j.python = pyfunc.Begin(ctx, spec, j.pythonOptions())
+	known := j.Python.Socket != nil || j.Resume || j.Concurrency.On != nil
+	if known {
+		if _, err := j.awaitPython(); err != nil {
+			j.python = nil
+			return err
 		}
-		return &outcome.JobError{Err: &loadError{text, err}}
-	case err != nil:
-		return fmt.Errorf("the function %s: %w", spec.Label(), err)
 	}
-	if receive := j.Python.WorkerValues; receive != nil && j.python.Closes() {
-		j.MergeWorkers = func(worker int, value any) error { return receive(worker, value.(json.RawMessage)) }
+	if receive := j.Python.WorkerValues; receive != nil && (!known || j.python.Closes()) {
+		f := j.python
+		j.MergeWorkers = func(worker int, value any) error {
+			if !f.Closes() {
+				return nil
+			}
+			return receive(worker, value.(json.RawMessage))
+		}
 	}
 	if on := j.Concurrency.On; on != nil && !on.Capabilities().Local {
 		share := !on.Capabilities().NoSharedFS
@@ -133,6 +139,29 @@ func (j *Job) loadPython(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// awaitPython waits until the job's Python function, if it has one, is loaded. canceled reports
+// whether an error only says that the run has ended.
+func (j *Job) awaitPython() (canceled bool, err error) {
+	if j.python == nil {
+		return false, nil
+	}
+	canceled, err = j.python.Await()
+	label := j.python.Spec().Label()
+	var e *outcome.PythonError
+	switch {
+	case errors.As(err, &e) || errors.As(err, new(*pyfunc.EndedError)):
+		text := fmt.Sprintf("the function %s: %v", label, err)
+		var s interface{ Stack() []byte }
+		if errors.As(err, &s) && (e == nil || strings.Count(e.Traceback, "\n") > 1) {
+			text += "\n" + strings.TrimRight(string(s.Stack()), "\n")
+		}
+		err = &outcome.JobError{Err: &loadError{text, err}}
+	case err != nil:
+		err = fmt.Errorf("the function %s: %w", label, err)
+	}
+	return canceled, err
 }
 
 // loadError is an error of loading a Python function, with the traceback in its text.
@@ -169,12 +198,18 @@ func (j *Job) describePython(f jobspec.Function) jobspec.Function {
 	case j.python != nil:
 		spec := j.python.Spec()
 		f.Defined, f.Closes, f.Emits, f.WorkerValues = true, true, pyfunc.Emits(), pyfunc.Emits()
+		f.BlockPixels = pythonBlockPixels
 		if j.Python != nil && j.Python.Socket != nil {
 			f.Source = "the caller's, " + j.Python.Identity
 			return f
 		}
 		f.Name, f.Params, f.ParamsCodec = pythonFunction, cmp.Or(j.pythonWorkers, spec), pyfunc.Codec()
-		f.Source, f.DescribedParams = spec.Source(), spec.Compared()
+		f.DescribedParams = spec.Compared()
+		merges := f.MergesWorkers
+		f.Loading = func() (string, bool) {
+			_, _ = j.python.Await()
+			return spec.Source(), merges && j.python.Closes()
+		}
 	case j.Python != nil:
 		f.Defined = true
 	}

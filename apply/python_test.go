@@ -399,6 +399,54 @@ func TestPythonFunctionNotLoaded(t *testing.T) {
 	})
 }
 
+// A function that can't be loaded leaves the blocks of an earlier run, whose first blocks are read
+// meanwhile.
+func TestPythonNotLoadedKeepsBlocks(t *testing.T) {
+	job := pythonJob(t, "sometimes")
+	fail := filepath.Join(t.TempDir(), "fail")
+	if err := os.WriteFile(fail, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	params, err := json.Marshal(map[string]string{"fail": fail})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job.Python.Params = params
+	failRun(t, job, "not yet")
+	broken := *job.Python
+	broken.Name = "gone"
+	again := job
+	again.Python = &broken
+	var e *outcome.JobError
+	if err := failRun(t, again, "has no function gone"); !errors.As(err, &e) {
+		t.Errorf("%T, expected a JobError", err)
+	}
+	if err := os.Remove(fail); err != nil {
+		t.Fatal(err)
+	}
+	job.Resume = true
+	if res := mustRun(t, job); res.Resumed != 3 {
+		t.Errorf("%d blocks resumed, expected 3", res.Resumed)
+	}
+}
+
+// An error of an input ends a run whose function is still being loaded.
+func TestPythonLoadingIsCanceled(t *testing.T) {
+	job := pythonJob(t, "nothing")
+	red := job.Inputs["red"].Files[0]
+	whole := fileBytes(t, red)
+	for i := range whole[2000:] { // tiles, after the header
+		whole[2000+i] = 0xff
+	}
+	if err := os.WriteFile(red, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(job.Python.File, []byte("import time\ntime.sleep(1000)\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	failRun(t, job, "reading block ", "red.tif")
+}
+
 // gone waits until processes have ended.
 func gone(t *testing.T, pids string) {
 	t.Helper()

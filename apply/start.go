@@ -34,8 +34,12 @@ func MakePlan(ctx context.Context, job Job) (*outcome.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	_, err = job.awaitPython()
 	job.closePython()
-	return &p.Plan, resolved.Inputs.Close()
+	if err = errors.Join(err, resolved.Inputs.Close()); err != nil {
+		return nil, err
+	}
+	return &p.Plan, nil
 }
 
 // prepare checks a job and everything it names, and plans it. It binds the job's function and adds
@@ -47,6 +51,9 @@ func prepare(ctx context.Context, job *Job, abort func(error)) (_ *resolve.Job, 
 	}
 	defer func() {
 		if err != nil {
+			if canceled, lerr := job.awaitPython(); lerr != nil && !canceled {
+				err = lerr
+			}
 			job.closePython()
 		}
 	}()
@@ -134,6 +141,11 @@ func Start(ctx context.Context, job Job) (*Running, error) {
 		defer close(s.done)
 		s.work(ctx, o, start, job.closePython)
 	}()
+	if canceled, err := job.awaitPython(); err != nil && !canceled {
+		abort(err)
+		<-s.done
+		return nil, err
+	}
 	return s, nil
 }
 

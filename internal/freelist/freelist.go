@@ -11,18 +11,19 @@ import (
 // concurrent use.
 type List[T any] struct {
 	free   chan T
-	create func() T
+	create func() (T, error)
 
 	mu   sync.Mutex
 	left int // not created yet
 }
 
 // New returns a list of n items that create makes.
-func New[T any](n int, create func() T) *List[T] {
+func New[T any](n int, create func() (T, error)) *List[T] {
 	return &List[T]{free: make(chan T, n), create: create, left: n}
 }
 
-// Get returns an item. While all are lent it waits for one to return, or until ctx ends.
+// Get returns an item, or the error of making it. While all are lent it waits for one to return, or
+// until ctx ends.
 func (f *List[T]) Get(ctx context.Context) (T, error) {
 	select {
 	case t := <-f.free:
@@ -33,7 +34,7 @@ func (f *List[T]) Get(ctx context.Context) (T, error) {
 	if f.left > 0 {
 		f.left--
 		f.mu.Unlock()
-		return f.create(), nil
+		return f.create()
 	}
 	f.mu.Unlock()
 	select {

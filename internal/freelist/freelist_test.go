@@ -11,7 +11,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestBound(t *testing.T) {
 	made := 0
-	f := New(2, func() int { made++; return made })
+	f := New(2, func() (int, error) { made++; return made, nil })
 	ctx, cancel := context.WithCancel(t.Context())
 	a, _ := f.Get(ctx)
 	b, _ := f.Get(ctx)

@@ -287,7 +287,7 @@ func (o *dispatcher) share() (*shm.Pool, error) {
 	o.places, _ = placesOf(o.inputs, o.plan.Blocks)
 	var memory *shm.Pool
 	var err error
-	o.buffers, memory, err = newSharedBlocks(o.inputs, o.plan.Blocks, o.plan.Buffers)
+	o.buffers, memory, err = newBlocksInMemory(o.inputs, o.plan.Blocks, o.plan.Buffers)
 	return memory, err
 }
 

@@ -20,6 +20,7 @@ type feeder struct {
 	results *results // bound how far ahead
 	tracker *Tracker
 	timings *timing.Recorder
+	loading <-chan struct{} // see Function.Loading
 }
 
 // start reads the blocks into buffers, in goroutines that begin starts. It returns a queue that is
@@ -54,6 +55,13 @@ func (f *feeder) start(ctx context.Context, buffers *freelist.List[*blockData],
 		readers.Add(1)
 		begin(func() error {
 			defer readers.Done()
+			if i > 0 && i == f.plan.Readers-1 && f.loading != nil { // leave a core to what loads the function
+				select {
+				case <-f.loading:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
 			return f.readAll(ctx, readerName(i), buffers, tasks, ready)
 		})
 	}

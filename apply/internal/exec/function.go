@@ -22,6 +22,8 @@ type Function struct {
 	Emits, WorkerValues codec.Codec[any]
 	// Shared asks for blocks in memory that other processes can map (Block.Memory).
 	Shared bool
+	// Loading is closed when the function is loaded, which takes a core; nil: it is.
+	Loading <-chan struct{}
 	// Errors are sentinels that errors.Is finds in the errors of other processes too, at most
 	// MaxErrors.
 	Errors []error

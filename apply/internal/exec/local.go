@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"leat/internal/freelist"
 	"leat/shm"
@@ -18,6 +19,7 @@ type localWorkers struct {
 	results *results
 	tracker *Tracker
 	count   int
+	extra   atomic.Int64 // buffers that are not used again, see plan.ExtraBuffers
 }
 
 // run reads, computes and spools all blocks.
@@ -27,7 +29,7 @@ func (l *localWorkers) run(ctx context.Context) error {
 	if l.shared.function.Shared {
 		var memory *shm.Pool
 		var err error
-		if buffers, memory, err = newSharedBlocks(l.feed.reader.inputs, p.Blocks, p.Buffers); err != nil {
+		if buffers, memory, err = newBlocksOnDemand(l.feed.reader.inputs, p.Blocks, p.Buffers); err != nil {
 			return err
 		}
 		defer memory.Close()
@@ -40,6 +42,8 @@ func (l *localWorkers) run(ctx context.Context) error {
 			}
 		})
 	}
+	l.extra.Store(int64(p.ExtraBuffers))
+	l.feed.loading = l.shared.function.Loading
 	ready := l.feed.start(ctx, buffers, begin)
 	for i := range l.count {
 		begin(func() error { return l.work(ctx, i, ready, buffers) })
@@ -89,7 +93,9 @@ func (l *localWorkers) work(ctx context.Context, number int, ready <-chan *block
 		}
 		// An output may be an input's array, so the inputs are released only now.
 		w.freeArrays()
-		buffers.Put(d)
+		if l.extra.Add(-1) < 0 {
+			buffers.Put(d)
+		}
 		if err := l.results.add(b.Block, b.extras, b.emitted); err != nil {
 			return err
 		}

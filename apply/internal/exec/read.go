@@ -57,7 +57,7 @@ func newBlockReader(in *resolve.Inputs, blocks block.Plan, margin block.Margin, 
 }
 
 // newBlock returns memory for any block.
-func (r *blockReader) newBlock() *blockData {
+func (r *blockReader) newBlock() (*blockData, error) {
 	places, _ := placesOf(r.inputs, r.blocks)
 	d := &blockData{files: make([]fileData, len(r.inputs.Files))}
 	for i, f := range r.inputs.Files {
@@ -69,7 +69,7 @@ func (r *blockReader) newBlock() *blockData {
 			d.files[i].maskStore = make([]byte, places[i].mask)
 		}
 	}
-	return d
+	return d, nil
 }
 
 // read fills d with block b of all files.

@@ -96,7 +96,7 @@ func OpenWorker(ctx context.Context, s *jobspec.Spec, job *resolve.Job, f Functi
 			w.buffers = freelist.New(n, w.reader.newBlock)
 		} else {
 			var err error
-			if w.buffers, w.memory, err = newSharedBlocks(job.Inputs, s.Blocks, n); err != nil {
+			if w.buffers, w.memory, err = newBlocksOnDemand(job.Inputs, s.Blocks, n); err != nil {
 				return nil, errors.Join(err, job.Inputs.Close())
 			}
 		}

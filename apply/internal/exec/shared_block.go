@@ -3,6 +3,7 @@ package exec
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"unsafe"
 
 	"leat/apply/internal/resolve"
@@ -43,46 +44,87 @@ func placesOf(in *resolve.Inputs, p block.Plan) (places []span, size int) {
 	return places, max(size, regionAlign)
 }
 
-// newSharedBlock is newBlock in memory that other processes on this machine can attach.
-func newSharedBlock(s *shm.Pool, in *resolve.Inputs, p block.Plan) (*blockData, error) {
+// newSharedBlocks returns n blocks in one array that other processes on this machine can attach.
+func newSharedBlocks(s *shm.Pool, in *resolve.Inputs, p block.Plan, n int) (list []*blockData, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("memory for blocks that processes share: %w", err)
+		}
+	}()
 	places, size := placesOf(in, p)
-	a, err := s.New(ndarray.Uint8, size)
+	a, err := s.New(ndarray.Uint8, n*size)
 	if err != nil {
 		return nil, err
 	}
-	d := &blockData{files: make([]fileData, len(in.Files))}
-	if d.region, err = shm.Slice[uint8](a); err != nil {
+	region, err := shm.Slice[uint8](a)
+	if err != nil {
 		return nil, err
 	}
-	if d.memory, err = a.Handle(); err != nil {
+	handle, err := a.Handle()
+	if err != nil {
 		return nil, err
 	}
-	d.shared = a
-	for i, pl := range places {
-		d.files[i].store = d.region[pl.at : pl.at+pl.pixels : pl.at+pl.pixels]
-		if pl.mask > 0 {
-			d.files[i].maskStore = d.region[pl.maskAt : pl.maskAt+pl.mask : pl.maskAt+pl.mask]
+	for begin := 0; begin < n*size; begin += size {
+		d := &blockData{files: make([]fileData, len(in.Files)), region: region, memory: handle, shared: a}
+		for i, pl := range places {
+			at, maskAt := begin+pl.at, begin+pl.maskAt
+			d.files[i].store = region[at : at+pl.pixels : at+pl.pixels]
+			if pl.mask > 0 {
+				d.files[i].maskStore = region[maskAt : maskAt+pl.mask : maskAt+pl.mask]
+			}
 		}
+		list = append(list, d)
 	}
-	return d, nil
+	return list, nil
 }
 
-// newSharedBlocks returns n blocks in memory that other processes can attach, until the pool is
-// closed.
-func newSharedBlocks(in *resolve.Inputs, p block.Plan, n int) (*freelist.List[*blockData], *shm.Pool, error) {
+// newBlocksInMemory returns n blocks, each in an array that other processes can attach until the
+// pool is closed.
+func newBlocksInMemory(in *resolve.Inputs, p block.Plan, n int) (*freelist.List[*blockData], *shm.Pool, error) {
 	s, err := shm.Open(nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	made := make(chan *blockData, n)
 	for range n {
-		d, err := newSharedBlock(s, in, p)
+		list, err := newSharedBlocks(s, in, p, 1)
 		if err != nil {
-			return nil, nil, errors.Join(fmt.Errorf("memory for blocks that processes share: %w", err), s.Close())
+			return nil, nil, errors.Join(err, s.Close())
 		}
-		made <- d
+		made <- list[0]
 	}
-	return freelist.New(n, func() *blockData { return <-made }), s, nil
+	return freelist.New(n, func() (*blockData, error) { return <-made, nil }), s, nil
+}
+
+// groupBytes is the size of the arrays of newBlocksOnDemand: the process of a function maps each,
+// which takes as long as two blocks of a function that does nothing.
+const groupBytes = 4 << 20
+
+// newBlocksOnDemand is newBlocksInMemory for functions in other processes. It makes blocks when
+// they are needed, several in one array.
+func newBlocksOnDemand(in *resolve.Inputs, p block.Plan, n int) (*freelist.List[*blockData], *shm.Pool, error) {
+	s, err := shm.Open(nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	_, size := placesOf(in, p)
+	var mu sync.Mutex
+	var made []*blockData
+	left := n
+	return freelist.New(n, func() (*blockData, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(made) == 0 {
+			var err error
+			if made, err = newSharedBlocks(s, in, p, min(max(1, groupBytes/size), left)); err != nil {
+				return nil, err
+			}
+			left -= len(made)
+		}
+		d := made[0]
+		made = made[1:]
+		return d, nil
+	}), s, nil
 }
 
 // Memory is where a block's pixels are, for a function in another process (Function.Shared).

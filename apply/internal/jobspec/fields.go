@@ -184,6 +184,7 @@ type Function struct {
 	ParamsBytes            int64 // the memory that they take in each process
 	ParamsGDAL             bool  // whether GDAL was loaded to make them
 	MergeBytes, PixelBytes int64 // memory of merging, and of each pixel while it is computed
+	BlockPixels            int   // size of blocks to aim for; 0: that of expressions
 	// Needs reports whether the function needs the block of this window; nil: it needs all.
 	Needs                            func(w block.Window) bool `json:"-"`
 	ParamsCodec, Emits, WorkerValues codec.Codec[any]
@@ -191,6 +192,19 @@ type Function struct {
 	// are then its parameters as they are compared when a run is resumed.
 	Source          string
 	DescribedParams any
+	// Loading, if not nil, waits until a function in another language is loaded, and returns
+	// Source and MergesWorkers, which are not known before.
+	Loading func() (source string, mergesWorkers bool) `json:"-"`
+}
+
+// Loaded returns the function with all fields, after waiting for it to be loaded.
+func (f *Function) Loaded() Function {
+	l := *f
+	if f.Loading != nil {
+		l.Source, l.MergesWorkers = f.Loading()
+		l.Loading = nil
+	}
+	return l
 }
 
 // Job is the description of apply.Job without code.
@@ -220,5 +234,6 @@ func (j *Job) IsInput(name string) bool {
 // Resumable reports whether a failed run of the job can be resumed. Values of workers are lost with
 // the run.
 func (j *Job) Resumable() bool {
-	return len(j.Outputs) > 0 && (!j.Function.Merges || j.Function.Emits != nil) && !j.Function.MergesWorkers
+	f := &j.Function
+	return len(j.Outputs) > 0 && (!f.Merges || f.Emits != nil) && !f.Loaded().MergesWorkers
 }

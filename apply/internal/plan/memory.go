@@ -54,6 +54,8 @@ type sizing struct {
 	// merging is the memory of merging emitted values, pixel what the function takes for each pixel
 	// of a block.
 	merging, pixel int64
+	blockPixels    int                // size of blocks to aim for; 0: targetPixels
+	loading        bool               // the function is being loaded while the first blocks are read
 	programs       []*resolve.Program // of outputs; nil for a function
 	// needs reports whether the function needs a block; nil if the size of blocks does not depend
 	// on it.

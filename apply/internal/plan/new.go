@@ -65,6 +65,7 @@ func (p *Plan) size(job *resolve.Job, width, height int) error {
 	z := &sizing{in: in, outs: outs, variables: job.Variables, programs: job.Programs,
 		params: job.Values.Function.ParamsBytes, paramsGDAL: job.Values.Function.ParamsGDAL,
 		merging: job.Values.Function.MergeBytes, pixel: job.Values.Function.PixelBytes, plan: p,
+		blockPixels: job.Values.Function.BlockPixels, loading: job.Values.Function.Loading != nil,
 		overlap: job.Values.Controls.Overlap, grid: p.Grid, here: p.Workers, slots: 1}
 	if !c.OneBlockPerJob {
 		z.needs = job.Values.Function.Needs

@@ -15,10 +15,12 @@ type Plan struct {
 	Shares      int   // processes on this machine that share CacheBytes
 	OutputBytes int64 // what the outputs of one block may take if a function in another process makes them
 	GDALBytes   int64 // GDAL's cache of the rasters it reads, in each process that reads
-	ExtraReads  int   // how many files that may wait are read at once, besides one by each reader
-	Rasterizing Rasterizing
-	SharedDir   string   // directory in which the one that worker processes share is made
-	Earlier     *Earlier // the run from which this one continues; nil if there is none
+	// ExtraBuffers is how many of the buffers are used once, while the function is being loaded.
+	ExtraBuffers int
+	ExtraReads   int // how many files that may wait are read at once, besides one by each reader
+	Rasterizing  Rasterizing
+	SharedDir    string   // directory in which the one that worker processes share is made
+	Earlier      *Earlier // the run from which this one continues; nil if there is none
 	// Skipped are the blocks that are not computed, by number; nil if all are.
 	Skipped []bool
 }

@@ -47,7 +47,7 @@ func findReplaced(ctx context.Context, job *resolve.Job, p *Plan) (*outcome.Repl
 		return nil, err
 	case slices.Contains(saved, nil): // empty files: a resumed run would start over
 		return nil, nil
-	case job.Values.Function.MergesWorkers:
+	case job.Values.Function.Loaded().MergesWorkers:
 		found.Changes = []string{"the job merges values of workers (Job.MergeWorkers)"}
 	case !job.Values.Resumable():
 		found.Changes = []string{"the job has Merge and no codec for the emitted values (Job.Emits)"}

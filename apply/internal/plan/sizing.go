@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 
 	"leat/apply/internal/jobspec"
@@ -135,7 +136,7 @@ const marginShare = 8
 // target returns the size of blocks to aim for, in pixels.
 func (z *sizing) target() int {
 	least := int64(marginShare) * int64(z.overlap)
-	target := targetPixels
+	target := cmp.Or(z.blockPixels, targetPixels)
 	for int64(target) < min(least*least, int64(z.grid.Width)*int64(z.grid.Height)) && target < 1<<30 {
 		target *= 2
 	}
@@ -164,12 +165,14 @@ func (z *sizing) fits(w, h int) bool {
 		most = z.processes * BuffersEach(z.slots) // in their own memory
 		least = min(most, max(least, p.Blocks.Count()))
 	}
-	for p.Buffers = most; p.Buffers >= least; p.Buffers-- {
+	ahead := z.ahead()
+	for p.Buffers = most + ahead; p.Buffers >= least; p.Buffers-- {
 		p.Buffers = min(p.Buffers, max(z.here+1, p.Blocks.Count()))
 		fixed := z.bytes(w, h)
-		if fixed > p.BudgetBytes {
+		if fixed > p.BudgetBytes || p.Buffers > most && fixed+cacheNeed(z.in, p.Blocks) > p.BudgetBytes/2 {
 			continue
 		}
+		p.ExtraBuffers = max(0, p.Buffers-most)
 		p.CacheBytes = min(cacheNeed(z.in, p.Blocks), p.BudgetBytes-fixed)
 		p.MemoryBytes = fixed + p.CacheBytes
 		z.addReads()
@@ -178,6 +181,24 @@ func (z *sizing) fits(w, h int) bool {
 		return true
 	}
 	return false
+}
+
+// loadingBytes is the size of the blocks that are read while a function is being loaded: about what
+// one core decodes until Python has imported NumPy.
+const loadingBytes = 32 << 20
+
+// ahead returns how many blocks more than usual are read while the function is being loaded.
+func (z *sizing) ahead() int {
+	if !z.loading {
+		return 0
+	}
+	n := 0.0 // bytes of a block
+	b := z.plan.Blocks
+	for _, f := range z.in.Files {
+		n += float64(b.WindowWidth+2*b.Overlap) * float64(b.WindowHeight+2*b.Overlap) *
+			float64(len(f.Layers)*f.Type.Size()+len(f.Planes))
+	}
+	return int(loadingBytes / max(n, 1<<16))
 }
 
 // maxTogether bounds how many files of a block a reader reads at once.

@@ -54,7 +54,7 @@ func (p *Plan) Describe(job *resolve.Job, o *output.Output, t ndarray.DType, ban
 			return nil, err
 		}
 	}
-	if f := &values.Function; f.Name != "" || f.Source != "" {
+	if f := values.Function.Loaded(); f.Name != "" || f.Source != "" {
 		d.Function, d.Source = f.Name, f.Source
 		if f.ParamsCodec != nil {
 			params := f.Params

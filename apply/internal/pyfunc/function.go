@@ -83,8 +83,18 @@ type Function struct {
 	server *forkServer // nil if it has no process
 	loaded *process    // has loaded the function, for the first slot
 
-	closeFollows bool           // Close waits for ending; set by Load
+	closeFollows bool           // Close waits for ending; set by Begin
 	ending       sync.WaitGroup // processes that have answered close, and end
+
+	loading *loading // nil if Begin loads nothing
+}
+
+// loading is the first loading of a function, by which the rest of its Function is completed.
+type loading struct {
+	cancel   func()
+	done     chan struct{} // closed when the fields below are set
+	err      error
+	canceled bool // err came after cancel
 }
 
 // Options are what a Function needs besides its spec.
@@ -105,22 +115,45 @@ func New(spec Spec, o Options) *Function {
 	return f
 }
 
-// Load returns the function of a spec after loading it in one process, which the first slot then
-// uses. It completes the spec by the sum of the source. The caller must call Close after the run.
-func Load(ctx context.Context, spec Spec, o Options) (*Function, error) {
+// Begin returns the function of a spec, and begins to load it in one process, which the first slot
+// then uses. This completes the spec by the sum of the source. The caller must call Close after the
+// run, even if loading fails.
+func Begin(ctx context.Context, spec Spec, o Options) *Function {
 	f := New(spec, o)
 	if f.socket != nil {
-		return f, nil
+		return f
 	}
-	p, a, err := f.start(ctx)
-	if err != nil {
-		return nil, err
-	}
-	f.spec.SHA256, f.closes, f.loaded, f.closeFollows = a.SHA256, a.Closes, p, true
-	return f, nil
+	f.closeFollows = true
+	ctx, cancel := context.WithCancel(ctx)
+	l := &loading{cancel: cancel, done: make(chan struct{})}
+	f.loading = l
+	go func() {
+		defer close(l.done)
+		p, a, err := f.start(ctx)
+		if err != nil {
+			l.err, l.canceled = err, ctx.Err() != nil
+			return
+		}
+		f.spec.SHA256, f.closes = a.SHA256, a.Closes
+		f.mu.Lock()
+		f.loaded = p
+		f.mu.Unlock()
+	}()
+	return f
 }
 
-// Closes reports whether the function is a class with a method close, which may return a value.
+// Await waits until the function is loaded. canceled reports whether an error is due to the end of
+// the context or to Close.
+func (f *Function) Await() (canceled bool, err error) {
+	if f.loading == nil {
+		return false, nil
+	}
+	<-f.loading.done
+	return f.loading.canceled, f.loading.err
+}
+
+// Closes reports whether the function is a class with a method close, which may return a value. It
+// must be loaded.
 func (f *Function) Closes() bool { return f.closes }
 
 // WorkerSpec returns the spec for workers in other processes. It has the source of a file, so that
@@ -149,11 +182,15 @@ func (f *Function) WorkerSpec(share bool) (*Spec, error) {
 // maxSource is the maximum length of a source that workers get with the job; they read larger ones.
 const maxSource = 8 << 20
 
-// Spec returns the spec, with the sum of the source after Load.
+// Spec returns the spec, with the sum of the source once the function is loaded.
 func (f *Function) Spec() *Spec { return &f.spec }
 
-// Close ends the process of Load, if no slot has used it, and waits for the end of all others.
+// Close ends the process of Begin, if no slot has used it, and waits for the end of all others.
 func (f *Function) Close() {
+	if f.loading != nil {
+		f.loading.cancel()
+		<-f.loading.done
+	}
 	if p := f.takeLoaded(); p != nil {
 		p.end()
 	}
@@ -204,8 +241,13 @@ func (f *Function) loadMessage() *loadMessage {
 
 // Exec returns the function of a run of the job.
 func (f *Function) Exec(job *resolve.Job) exec.Function {
+	var loaded <-chan struct{}
+	if f.loading != nil {
+		loaded = f.loading.done
+	}
 	return exec.Function{
 		Shared:       true,
+		Loading:      loaded,
 		Emits:        Emits(),
 		WorkerValues: Emits(),
 		Setup: func(ctx context.Context, w exec.WorkerInfo) (any, error) {

@@ -13,10 +13,15 @@ import (
 	"leat/python"
 )
 
-// loadFunction is newFunction and Load.
+// loadFunction is newFunction, Begin and Await.
 func loadFunction(t *testing.T, source string, out *lineWriter) (*Function, error) {
 	t.Helper()
-	return Load(t.Context(), newFunction(t, source, out).spec, Options{Output: out})
+	f := Begin(t.Context(), newFunction(t, source, out).spec, Options{Output: out})
+	_, err := f.Await()
+	if err != nil {
+		f.Close()
+	}
+	return f, err
 }
 
 // A process uses the modules of an installed package, which Python compiles once, if they are the

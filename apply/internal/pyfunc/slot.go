@@ -45,6 +45,9 @@ func (s *slot) open(ctx context.Context) error {
 		_, err = s.conn.call(ctx, f.loadMessage(), "loaded")
 		return err
 	}
+	if _, err := f.Await(); err != nil {
+		return err
+	}
 	if s.process = f.takeLoaded(); s.process == nil {
 		var err error
 		if s.process, _, err = f.start(ctx); err != nil {
