@@ -2,6 +2,7 @@
 # make demo:      builds leat and runs its main job on a made-up scene.
 # make test:      the quick tests, within minutes, without object stores; needs neither Slurm nor a browser.
 # make test-rest: what make test leaves out: tests of object stores, by Slurm and in a browser, long storms of kills.
+# make test-portable: the tests of packages with assembly, without it; make test-rest has them.
 # make test-all:  installs what the tests compare leat with (where it may) and runs all tests, then
 #                 those of goroutines again with the race detector.
 # make reference: writes what below docs is generated from the program: options, functions, --json.
@@ -20,7 +21,7 @@ override PREFIX := $(patsubst ~/%,$(HOME)/%,$(PREFIX))
 TAGS := disable_grpc_modules
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath -gcflags=all=-dwarf=false -tags=$(TAGS))
 
-.PHONY: reference build static install uninstall dist wheel demo test test-rest test-all race race-compile fuzz bench-apply bench-cache bench-shm bench-namespace bench-stage bench-workers bench-gdal bench-zonal bench-codec bench-python clean
+.PHONY: reference build static install uninstall dist wheel demo test test-rest test-portable test-all race race-compile fuzz bench-apply bench-cache bench-shm bench-namespace bench-stage bench-workers bench-gdal bench-zonal bench-codec bench-python clean
 
 LDFLAGS := -s -w -X main.commit=$(COMMIT)
 
@@ -62,10 +63,22 @@ test:
 test-rest:
 	scripts/test-deps
 	CGO_ENABLED=0 scripts/test --left-out
+	$(MAKE) test-portable
+
+# The tests of packages with assembly, by a processor without AVX2 and the like. Left out are those
+# that run both loops anyway, or compare with libraries that read one loop's results as the other's.
+ASSEMBLY := ./expr ./expr/internal/focal ./internal/adler ./internal/deflate ./internal/inflate ./internal/stats ./internal/tiff ./internal/tiffwrite
+PORTABLE_SKIP := GDAL|PROJ|OtherLibraries|AnyLengthAndDistance|TooManyBands
+test-portable:
+	CGO_ENABLED=0 $(GO) test -p 4 -vet=off -count=1 -short -skip '$(PORTABLE_SKIP)' '-toolexec=env GOGC=400' \
+		-exec 'env GODEBUG=cpu.all=off LEAT_TEST_PORTABLE=1' $(ASSEMBLY)
+	CGO_ENABLED=0 $(GO) test -vet=off -count=1 -run TestAssemblyCanBeSwitchedOff '-toolexec=env GOGC=400' \
+		-exec 'env GODEBUG=cpu.all=off LEAT_TEST_PORTABLE=1' ./internal/archtest
 
 test-all:
 	LEAT_TEST_DIST=1 scripts/test-deps
 	LEAT_TEST_DIST=1 CGO_ENABLED=0 scripts/test
+	$(MAKE) test-portable
 	LEAT_TEST_DIST=1 $(MAKE) race
 
 # The encoder is compiled without the detector and reports to it what each call reads and writes. Tests of runs take a

@@ -126,12 +126,33 @@ func TestNetworksNeedRoutines(t *testing.T) {
 	if narrow, wide := networkLimit[float32]() > 0, networkLimit[float64]() > 0; narrow != fast || wide != fast {
 		t.Errorf("networks for float32 %v, for float64 %v, routines %v", narrow, wide, fast)
 	}
-	var s Scratch
-	src := &Plane[float32]{Values: make([]float32, 9), Rows: 3, Columns: 3}
-	Median(&Plane[float32]{Values: make([]float32, 1), Rows: 1, Columns: 1, Row: 1, Col: 1}, src, Square(3), &s)
-	if used := len(s.selectors) > 0; used != fast {
+	if used := byNetwork[float32](3); used != fast {
 		t.Errorf("median by a network: %v, routines %v", used, fast)
 	}
+}
+
+// TestNetworksOfSmallFootprints checks which medians come from networks where routines compare:
+// those of up to 49 pixels of float64 and 121 of float32.
+func TestNetworksOfSmallFootprints(t *testing.T) {
+	if !hasComparisons() {
+		t.Skip("no vector routines")
+	}
+	for side := 3; side <= 13; side += 2 {
+		if got, want := byNetwork[float64](side), side <= 7; got != want {
+			t.Errorf("float64, %d x %d: by a network: %v, expected %v", side, side, got, want)
+		}
+		if got, want := byNetwork[float32](side), side <= 11; got != want {
+			t.Errorf("float32, %d x %d: by a network: %v, expected %v", side, side, got, want)
+		}
+	}
+}
+
+// byNetwork reports whether the median of a square comes from a network.
+func byNetwork[T Float](side int) bool {
+	var s Scratch
+	src := &Plane[T]{Values: make([]T, side*side), Rows: side, Columns: side}
+	Median(&Plane[T]{Values: make([]T, 1), Rows: 1, Columns: 1, Row: side / 2, Col: side / 2}, src, Square(side), &s)
+	return len(s.selectors) > 0
 }
 
 // FuzzComparisons compares the routines with the Go loops.
