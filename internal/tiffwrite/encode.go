@@ -66,9 +66,10 @@ const (
 type Encoder struct {
 	shape    TileShape
 	coding   Coding
-	swapped  []byte // the tile in the file's byte order, if the machine's differs
-	scratch  []byte // the tile after the predictor
-	row      []byte // one row for predictor 3
+	swapped  []byte    // the tile in the file's byte order, if the machine's differs
+	scratch  []byte    // the tile after the predictor, for Encode
+	rows     [2][]byte // a row before the predictor, and the one above it
+	row      []byte    // one row for predictor 3
 	compress compressor
 	uniform  uniformTile
 }
@@ -99,11 +100,12 @@ func NewEncoder(s TileShape, c Coding) *Encoder {
 	if tiff.NativeBig && s.Type.Size() > 1 {
 		e.swapped = make([]byte, s.Bytes())
 	}
+	rowBytes := s.Bytes() / s.Height
 	if c.Predictor > 1 {
-		e.scratch = make([]byte, s.Bytes())
+		e.rows = [2][]byte{make([]byte, rowBytes), make([]byte, rowBytes)}
 	}
 	if c.Predictor == 3 {
-		e.row = make([]byte, s.Bytes()/s.Height)
+		e.row = make([]byte, rowBytes)
 	}
 	return e
 }
@@ -131,6 +133,18 @@ func newCompressor(s TileShape, c Coding) compressor {
 // Width*Height*Samples elements in the machine's byte order: row by row, the samples of a pixel
 // together. Encode does not change it.
 func (e *Encoder) Encode(dst, tile []byte) ([]byte, error) {
+	if e.coding.Predictor > 1 && e.scratch == nil {
+		e.scratch = make([]byte, e.shape.Bytes())
+	}
+	return e.encodeTo(dst, tile, e.scratch)
+}
+
+// EncodeOver is Encode in the memory of the tile, whose pixels it overwrites. It touches half as
+// much memory.
+func (e *Encoder) EncodeOver(dst, tile []byte) ([]byte, error) { return e.encodeTo(dst, tile, tile) }
+
+// encodeTo is Encode with memory for the tile after the predictor, which may be the tile's.
+func (e *Encoder) encodeTo(dst, tile, scratch []byte) ([]byte, error) {
 	if len(tile) != e.shape.Bytes() {
 		return dst, fmt.Errorf("tile has %d bytes, expected %d", len(tile), e.shape.Bytes())
 	}
@@ -139,15 +153,19 @@ func (e *Encoder) Encode(dst, tile []byte) ([]byte, error) {
 	if uniform && bytes.Equal(e.uniform.pixel, tile[:pixel]) {
 		return append(dst, e.uniform.encoded...), nil
 	}
-	out, err := e.encode(dst, tile)
-	if n := len(out) - len(dst); err == nil && uniform && n <= maxUniform {
-		e.uniform.pixel = append(e.uniform.pixel[:0], tile[:pixel]...)
+	if uniform { // before its pixels are overwritten
+		e.uniform.pixel, e.uniform.encoded = append(e.uniform.pixel[:0], tile[:pixel]...), e.uniform.encoded[:0]
+	}
+	out, err := e.encode(dst, tile, scratch)
+	if n := len(out) - len(dst); uniform && (err != nil || n > maxUniform) {
+		e.uniform.pixel = e.uniform.pixel[:0]
+	} else if uniform {
 		e.uniform.encoded = append(e.uniform.encoded[:0], out[len(dst):]...)
 	}
 	return out, err
 }
 
-func (e *Encoder) encode(dst, tile []byte) ([]byte, error) {
+func (e *Encoder) encode(dst, tile, scratch []byte) ([]byte, error) {
 	src := tile
 	if e.swapped != nil {
 		copy(e.swapped, src)
@@ -156,21 +174,19 @@ func (e *Encoder) encode(dst, tile []byte) ([]byte, error) {
 	}
 	rowBytes := len(tile) / e.shape.Height
 	size := e.shape.Type.Size()
-	switch e.coding.Predictor {
-	case 2:
+	if e.coding.Predictor > 1 {
 		for at := 0; at < len(src); at += rowBytes {
-			if !e.repeatRow(src, at, rowBytes) {
-				differenceRow(e.scratch[at:at+rowBytes], src[at:at+rowBytes], e.shape.Samples*size, size)
+			row, to := e.nextRow(src[at:at+rowBytes]), scratch[at:at+rowBytes]
+			switch {
+			case at > 0 && bytes.Equal(row, e.rows[1]): // as rows of padding are
+				copy(to, scratch[at-rowBytes:])
+			case e.coding.Predictor == 2:
+				differenceRow(to, row, e.shape.Samples*size, size)
+			default:
+				floatRow(to, row, e.row, e.shape.Samples, size)
 			}
 		}
-		src = e.scratch
-	case 3:
-		for at := 0; at < len(src); at += rowBytes {
-			if !e.repeatRow(src, at, rowBytes) {
-				floatRow(e.scratch[at:at+rowBytes], src[at:at+rowBytes], e.row, e.shape.Samples, size)
-			}
-		}
-		src = e.scratch
+		src = scratch
 	}
 	start := len(dst)
 	out, err := e.compress.appendTile(append(dst, 0, 0, 0, 0), src, rowBytes)
@@ -182,14 +198,12 @@ func (e *Encoder) encode(dst, tile []byte) ([]byte, error) {
 	return append(out, out[len(out)-frameTail:]...), nil
 }
 
-// repeatRow copies the row before in e.scratch if the row of src at this offset equals the one
-// before it, as rows of padding do. It returns whether it did.
-func (e *Encoder) repeatRow(src []byte, at, n int) bool {
-	if at == 0 || !bytes.Equal(src[at:at+n], src[at-n:at]) {
-		return false
-	}
-	copy(e.scratch[at:at+n], e.scratch[at-n:at])
-	return true
+// nextRow copies a row, whose memory the predictor may overwrite, to e.rows[0]. The row before it
+// is then in e.rows[1].
+func (e *Encoder) nextRow(src []byte) []byte {
+	e.rows[0], e.rows[1] = e.rows[1], e.rows[0]
+	copy(e.rows[0], src)
+	return e.rows[0]
 }
 
 // stored is the compressor of uncompressed tiles.

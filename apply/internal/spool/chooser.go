@@ -170,7 +170,8 @@ func (c *Chooser) takeTrial() *trial {
 		c.trials = c.trials[:n-1]
 		return t
 	}
-	t := &trial{out: make([]byte, 0, c.shape.Bytes())}
+	// A compressor may append a chunk twice before it keeps the shorter one.
+	t := &trial{out: make([]byte, 0, c.shape.Bytes()+128<<10)}
 	for _, candidate := range c.candidates {
 		t.encoders = append(t.encoders, tiffwrite.NewEncoder(c.shape, candidate))
 	}

@@ -98,7 +98,7 @@ func (e *Encoder) Encode(b block.Block, a *ndarray.Array, x Extra) (*Record, err
 				coding, final = e.chooser.coding()
 			}
 			var err error
-			if r.Data, err = e.encoder(coding).Encode(r.Data, e.pixels); err != nil {
+			if r.Data, err = e.encoder(coding).EncodeOver(r.Data, e.pixels); err != nil {
 				return nil, err
 			}
 			p.length, p.final = len(r.Data)-p.offset, final
@@ -304,7 +304,7 @@ func (e *Encoder) encodeLevel(b block.Block, level int, pixels []byte) error {
 			t := recordTile{level: level, index: l.File.TileIndex(level, plane, at.col, at.row), offset: len(r.Data),
 				final: final}
 			var err error
-			if r.Data, err = e.encoder(coding).Encode(r.Data, e.pixels); err != nil {
+			if r.Data, err = e.encoder(coding).EncodeOver(r.Data, e.pixels); err != nil {
 				return err
 			}
 			t.length = len(r.Data) - t.offset

@@ -88,7 +88,7 @@ func (s *Spool) addOverviewTile(e *Encoder, t levelTile, a *ndarray.Array) error
 		e.gather(a, plane, part, t.level)
 		offset := len(r.Data)
 		var err error
-		if r.Data, err = e.encoder(coding).Encode(r.Data, e.pixels); err != nil {
+		if r.Data, err = e.encoder(coding).EncodeOver(r.Data, e.pixels); err != nil {
 			return err
 		}
 		planes = append(planes, recordTile{index: f.TileIndex(t.level, plane, t.col, t.row), offset: offset,

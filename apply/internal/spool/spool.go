@@ -221,7 +221,7 @@ func (s *Spool) encodeTileAgain(e *Encoder, lev, i int, before, coding tiffwrite
 	if err := tiffwrite.DecodeTile(s.l.File.Shape(), before, stored, e.pixels); err != nil {
 		return fmt.Errorf("%s: %w", s.file.path, err)
 	}
-	data, err := e.encoder(coding).Encode(e.rec.Data[:0], e.pixels)
+	data, err := e.encoder(coding).EncodeOver(e.rec.Data[:0], e.pixels)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,60 @@
+package tiffwrite
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"leat/ndarray"
+)
+
+// TestEncodeOverGivesSameBytes compares EncodeOver with Encode, and Encode with a new encoder, over
+// tiles of noise, of equal rows, of padding and of one value.
+func TestEncodeOverGivesSameBytes(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, typ := range []ndarray.DType{ndarray.Uint8, ndarray.Int16, ndarray.Uint32, ndarray.Float32,
+		ndarray.Float64, ndarray.Complex64} {
+		for _, samples := range []int{1, 3} {
+			for _, c := range slices.Concat(Candidates(typ, Deflate), Candidates(typ, LZW), Candidates(typ, None)) {
+				shape := TileShape{Type: typ, Width: 48, Height: 32, Samples: samples}
+				here, over := NewEncoder(shape, c), NewEncoder(shape, c)
+				rowBytes := shape.Bytes() / shape.Height
+				for i := range 24 {
+					tile := make([]byte, shape.Bytes())
+					pixel := make([]byte, samples*typ.Size())
+					for k := range pixel {
+						pixel[k] = byte(random.IntN(3))
+					}
+					copy(tile, bytes.Repeat(pixel, len(tile)/len(pixel)))
+					for y := 0; i%3 > 0 && y < 8+i; y++ {
+						row := tile[y*rowBytes : (y+1)*rowBytes]
+						if y > 0 && random.IntN(3) == 0 {
+							copy(row, tile[(y-1)*rowBytes:])
+							continue
+						}
+						for k := range row {
+							row[k] = byte(random.Uint32() >> (i % 8))
+						}
+					}
+					before := bytes.Clone(tile)
+					want, err := NewEncoder(shape, c).Encode(nil, tile)
+					if err != nil {
+						t.Fatal(err)
+					}
+					name := fmt.Sprintf("%v x %d, %v, tile %d", typ, samples, c, i)
+					if got, err := here.Encode([]byte("head"), tile); err != nil || !bytes.Equal(got[4:], want) {
+						t.Errorf("%s: Encode differs (%v)", name, err)
+					}
+					if !bytes.Equal(tile, before) {
+						t.Errorf("%s: Encode changed the tile", name)
+					}
+					if got, err := over.EncodeOver([]byte("head"), tile); err != nil || !bytes.Equal(got[4:], want) {
+						t.Errorf("%s: EncodeOver differs (%v)", name, err)
+					}
+				}
+			}
+		}
+	}
+}
