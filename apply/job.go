@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leat/apply/internal/jobspec"
+	"leat/apply/internal/output"
 	"leat/apply/internal/pyfunc"
 	"leat/apply/internal/resolve"
 	"leat/apply/outcome"
@@ -254,10 +255,28 @@ type Output struct {
 	// Table makes this an output of values, without pixels. Of the other fields, only Path,
 	// NoClobber and TempDir are used. nil: it is a raster.
 	Table *Table
+
+	// Polygons makes this an output of the polygons around connected pixels of equal value, with
+	// the value as the attribute "value", in a layer "polygons": a GeoPackage or GeoJSON file by
+	// the ending of Path, .gpkg or .geojson. GDAL makes them when all pixels are computed. The
+	// pixels are integers of one band that int32 holds; invalid ones are in no polygon. Type,
+	// Bands, Nodata, NoClobber and TempDir are used as for rasters, and of the other fields only
+	// these:
+	//
+	// Sieve is the number of pixels that a polygon has at least. Smaller groups of pixels get the
+	// value of their largest neighbour, or become invalid if it is smaller too. 0 keeps all.
+	// Diagonals connects pixels that touch at a corner. Polygons may then touch themselves, which
+	// some programs reject.
+	Polygons  bool
+	Sieve     int
+	Diagonals bool
 }
 
 // Table makes an output hold what a job computes from emitted values instead of pixels.
 type Table = jobspec.Table
+
+// HoldsPolygons reports whether a path ends as those of outputs of polygons: see [Output].
+func HoldsPolygons(path string) bool { return output.HoldsPolygons(path) }
 
 // Footprint selects the pixels that a job covers.
 type Footprint = jobspec.Footprint

@@ -14,6 +14,7 @@ func TestMain(m *testing.M) {
 	Main(testFunctions, nil)
 	proctest.Main(map[string]proctest.Func{
 		"slow output":         slowOutput,
+		"polygon output":      polygonOutput,
 		"resumed output":      resumedOutput,
 		"whole overviews":     wholeOverviews,
 		"resumed outputs":     resumedOutputs,

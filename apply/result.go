@@ -91,6 +91,8 @@ func warnOfPixels(res *outcome.OutputResult) {
 	switch {
 	case len(empty) > 0 && len(empty) == len(res.Bands), c.Pixels > 0 && c.Invalid == c.Pixels:
 		res.Warnings = append(res.Warnings, outcome.Note{Text: "it has no valid pixel"})
+	case res.Polygons != nil && *res.Polygons == 0:
+		res.Warnings = append(res.Warnings, outcome.Note{Text: "it has no polygon"})
 	case len(empty) > 0:
 		res.Warnings = append(res.Warnings,
 			outcome.Note{Text: fmt.Sprintf("%s no valid pixel: %s", units.Plural(int64(len(empty)), "band has", "bands have"),

@@ -81,6 +81,7 @@ type PlanOutput struct {
 	Format     string   // "GTiff", or GDAL's short name of another
 	Options    []string // its creation options
 	Table      bool     // it has no pixels: only Name, Path and Format are set
+	Polygons   bool     // its file holds the polygons of pixels
 	Notes      []Note   // what the format does not keep
 }
 

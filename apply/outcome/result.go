@@ -30,6 +30,8 @@ type OutputResult struct {
 	Files   []string
 	// Table is set for an output without pixels. It has only Name, Path, Bytes and Format.
 	Table bool
+	// Polygons is the number of polygons of an output of polygons; nil for others.
+	Polygons *int64
 }
 
 // BandResult holds the statistics of the pixels of one band, in stored values, before scale and

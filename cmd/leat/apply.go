@@ -51,7 +51,8 @@ onto which others are warped, as they are read: to the pixel what gdalwarp -et 0
 XSCALE and YSCALE that --plan prints. That needs GDAL.
 
 Outputs are GeoTIFFs, tiled, in the order of a cloud-optimised one, with statistics, histogram and overviews
-inside, or files of another --format, written by GDAL. They appear under their name only when they are whole. A
+inside, or files of another --format, written by GDAL. An output whose name ends in .gpkg or .geojson gets polygons
+of connected pixels of equal value, made by GDAL. Outputs appear under their name only when they are whole. A
 run that fails or is interrupted keeps what it has done in hidden files .NAME.leat-part: --resume goes on from
 there, --unfinished DIR lists them, leat apply discard removes them.
 
@@ -64,6 +65,7 @@ signal, after it has cleaned up.`,
   leat apply -i red=B4.tif -i pan=B8.tif -o x=x.tif -e 'pan / red' --reference red --resample pan=average
   leat apply -i t=temp.tif -v towns=towns.gpkg --burn towns=class -o out=t.tif -e 'towns > 2 ? t : nodata'
   leat apply -i a=dem.tif -o out=high.tif -e 'a > 1500 ? a : nodata' --preview high.png
+  leat apply -i a=dem.tif -o high=high.gpkg -e 'a > 1500 ? 1 : nodata' --sieve 10
   leat apply --unfinished DIR
   leat apply discard DIR`,
 		Args: func(_ *cobra.Command, args []string) error {

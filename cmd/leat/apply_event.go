@@ -66,7 +66,8 @@ type workersDoc struct {
 // resultDoc is a finished output.
 type resultDoc struct {
 	outputDoc
-	Bytes            int64           `json:"bytes"` // of the file, or of all files
+	Bytes            int64           `json:"bytes"`              // of the file, or of all files
+	Polygons         *int64          `json:"polygons,omitempty"` // number of them, where the file has polygons
 	Bands            []resultBandDoc `json:"bands"`
 	Files            []string        `json:"files"` // of a format other than GTiff, in the output's directory
 	Saturated        int64           `json:"saturated_pixels"`
@@ -140,7 +141,8 @@ func newDoneEvent(res *apply.Result, items []*itemFile) *doneEvent {
 func newResultDoc(o *outcome.OutputResult) resultDoc {
 	d := resultDoc{
 		outputDoc: outputDoc{o.Name, o.Path, o.Format, orEmpty(o.Options), o.Coding, newSizeDocs(o.Overviews)},
-		Bytes:     o.Bytes, Files: orEmpty(o.Files), Bands: []resultBandDoc{}, Saturated: o.Counts.Saturated,
+		Bytes:     o.Bytes, Polygons: o.Polygons, Files: orEmpty(o.Files), Bands: []resultBandDoc{},
+		Saturated:        o.Counts.Saturated,
 		NodataCollisions: o.Counts.NodataCollision, Infinite: o.Counts.Inf, Warnings: noteTexts(o.Warnings)}
 	var nodata *pixelValue
 	if o.Nodata != nil {

@@ -51,6 +51,15 @@ func writeReport(ctx context.Context, in *stores.Stores, path string, job *apply
 		}
 	}
 	for _, o := range res.Outputs {
+		if o.Polygons != nil {
+			r.Outputs = append(r.Outputs, report.Raster{Name: o.Name, Path: o.Path, Expression: job.Expressions[o.Name],
+				Facts: []report.Fact{{Label: "format", Value: o.Format}, {Label: "polygons", Value: fmt.Sprint(*o.Polygons)},
+					{Label: "size", Value: units.FormatSize(o.Bytes)}}})
+			for _, w := range o.Warnings {
+				r.Notes = append(r.Notes, o.Name+": "+w.Text)
+			}
+			continue
+		}
 		addReportOutput(ctx, r, in, o.Name, job.Expressions[o.Name], job.Outputs[o.Name].Path)
 		for _, w := range o.Warnings {
 			r.Notes = append(r.Notes, o.Name+": "+w.Text)

@@ -22,7 +22,7 @@ func (f *applyFlags) summarise(w io.Writer, res *apply.Result, items []*itemFile
 	printMessages(w, notePrefix, noteMessages("", res.Plan.Notes))
 	for _, o := range res.Outputs {
 		fmt.Fprintln(w, outputText(res.Plan, &o))
-		if f.verbose && !o.Table {
+		if f.verbose && !o.Table && o.Polygons == nil {
 			fmt.Fprintln(w, "  stored as", o.Coding)
 			printBands(w, o.Bands)
 		}
@@ -40,6 +40,10 @@ func (f *applyFlags) summarise(w io.Writer, res *apply.Result, items []*itemFile
 func outputText(p *outcome.Plan, o *outcome.OutputResult) string {
 	if o.Table {
 		return fmt.Sprintf("%s: %s, %s", terminal.Name(o.Path), o.Format, units.FormatSize(o.Bytes))
+	}
+	if o.Polygons != nil {
+		return fmt.Sprintf("%s: %s, %s, %s", terminal.Name(o.Path), units.Plural(*o.Polygons, "polygon", "polygons"), o.Format,
+			units.FormatSize(o.Bytes))
 	}
 	text := fmt.Sprintf("%s: %d x %d pixels", terminal.Name(o.Path), p.Grid.Width, p.Grid.Height)
 	if n := len(o.Bands); n > 1 {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"leat/internal/pytest"
@@ -83,7 +85,20 @@ func TestRecipesRun(t *testing.T) {
 	compareWithReferences(t, page)
 }
 
-// checkZonal checks the table of the polygons of sieved pixels.
+// TestRecipesNeedOnlyLeat checks that each recipe is a command of leat, without those of GDAL.
+func TestRecipesNeedOnlyLeat(t *testing.T) {
+	t.Parallel()
+	for _, commands := range shellBlocks(t, "recipes.md") {
+		if strings.Contains(commands, "gdal") {
+			t.Errorf("a recipe needs programs of GDAL:\n%s", commands)
+		}
+		if strings.Contains(commands, "loss.gpkg") && strings.Count(commands, "leat ") != 1 {
+			t.Errorf("a recipe of polygons is not one command:\n%s", commands)
+		}
+	}
+}
+
+// checkZonal checks the table of the polygons of the threshold, which have at least ten pixels.
 func checkZonal(t *testing.T, dir string) {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, "loss.csv"))
@@ -95,26 +110,56 @@ func checkZonal(t *testing.T, dir string) {
 	if err != nil || len(rows) < 2 || !slices.Equal(rows[0], []string{"fid", "count", "mean", "p10"}) {
 		t.Fatalf("%q: %v", rows, err)
 	}
-	var n, sum float64
+	var got [][2]float64
 	for _, row := range rows[1:] {
 		count, err1 := strconv.ParseFloat(row[1], 64)
 		mean, err2 := strconv.ParseFloat(row[2], 64)
 		if err1 != nil || err2 != nil {
 			t.Fatal(row)
 		}
-		n, sum = n+count, sum+count*mean
+		got = append(got, [2]float64{count, mean * count})
 	}
-	change, _ := pixels(t, filepath.Join(dir, "change.tif"))
-	sieved, _ := pixels(t, filepath.Join(dir, "sieved.tif"))
-	var wantN, want float64
-	for i, v := range change {
-		if sieved[i] == 1 && v == v {
-			wantN, want = wantN+1, want+v
+	change, width := pixels(t, filepath.Join(dir, "change.tif"))
+	want := patches(change, width, func(v float64) bool { return v < float64(float32(-0.3)) }, 10)
+	for _, list := range [][][2]float64{got, want} {
+		slices.SortFunc(list, func(a, b [2]float64) int {
+			return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]))
+		})
+	}
+	if !slices.EqualFunc(got, want, func(a, b [2]float64) bool {
+		return a[0] == b[0] && math.Abs(a[1]-b[1]) <= 1e-9*math.Abs(b[1])
+	}) {
+		t.Errorf("pixels and sums %v, want %v", got, want)
+	}
+}
+
+// patches returns the number of pixels and the sum of each patch of pixels that meet a condition
+// and share edges, of those with at least so many pixels.
+func patches(values []float64, width int, meets func(v float64) bool, least int) (list [][2]float64) {
+	seen := make([]bool, len(values))
+	for i := range values {
+		var n, sum float64
+		for todo := []int{i}; len(todo) > 0; {
+			at := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			if at < 0 || at >= len(values) || seen[at] || !meets(values[at]) {
+				continue
+			}
+			seen[at] = true
+			n, sum = n+1, sum+values[at]
+			todo = append(todo, at-width, at+width)
+			if at%width > 0 {
+				todo = append(todo, at-1)
+			}
+			if at%width < width-1 {
+				todo = append(todo, at+1)
+			}
+		}
+		if n >= float64(least) {
+			list = append(list, [2]float64{n, sum})
 		}
 	}
-	if n != wantN || math.Abs(sum-want) > 1e-9*math.Abs(want) || n == 0 {
-		t.Errorf("%v pixels with the sum %v, want %v and %v", n, sum, wantN, want)
-	}
+	return list
 }
 
 // recipeTruth runs in the directory of the recipes. It makes each result with the tools that people
@@ -207,15 +252,20 @@ for k, (i, j) in enumerate(zip(*at)):
         want[k] = np.polyfit(days[ok], v[ok], 1)[0]
 compare("trend", read("trend.tif", 1)[tuple(at)], want, 1e-7)
 
-# The polygons of the threshold cover its pixels.
+# The polygons of the threshold: gdal_polygonize.py, without those below ten pixels.
 change = read("change.tif", 1)
-with rasterio.open("loss.tif") as f:
-    loss, nodata, pixel = f.read(1), f.nodata, abs(f.transform.a * f.transform.e)
-compare("threshold", loss, np.where(np.isnan(change), nodata, change < np.float32(-0.3)))
-polygons = ogr.Open("loss.gpkg")
-area = sum(f.geometry().GetArea() for f in polygons.GetLayer() if f["DN"] == 1) / pixel
-count = (read("sieved.tif", 1) == 1).sum()
-result["polygons"] = "" if count > 0 and abs(area - count) < 1e-6 * count else "%r and %d pixels" % (area, count)
+with rasterio.open("change.tif") as f:
+    profile = dict(driver="GTiff", width=f.width, height=f.height, count=1, dtype="uint8", nodata=0, crs=f.crs, transform=f.transform)
+    pixel = abs(f.transform.a * f.transform.e)
+with rasterio.open("threshold.tif", "w", **profile) as f:
+    f.write((change < np.float32(-0.3)).astype("u1"), 1)
+run("gdal_polygonize.py", "-q", "threshold.tif", "-f", "GPKG", "threshold.gpkg")
+def shapes(path, field):
+    source = ogr.Open(path)
+    return sorted([f[field], f.geometry().ExportToWkt()] for f in source.GetLayer()
+                  if f.geometry().GetArea() > 9.5 * pixel)
+got, want = shapes("loss.gpkg", "value"), shapes("threshold.gpkg", "DN")
+result["polygons"] = "" if want and got == want and ogr.Open("loss.gpkg").GetLayer().GetFeatureCount() == len(want) else "%d polygons and %d" % (len(got), len(want))
 
 # Inside a polygon: gdal_rasterize and NumPy.
 extent, size, crs = box("inside.tif")
@@ -259,7 +309,7 @@ func compareWithReferences(t *testing.T, page *pageRun) {
 	if object, err := io.ReadAll(answer.Body); err != nil || !bytes.Equal(object, local) {
 		t.Errorf("the object of %d bytes is not the local file of %d: %v", len(object), len(local), err)
 	}
-	for _, program := range []string{"gdaldem", "gdalwarp", "gdalbuildvrt", "gdal_rasterize", "ogr2ogr"} {
+	for _, program := range []string{"gdal_polygonize.py", "gdaldem", "gdalwarp", "gdalbuildvrt", "gdal_rasterize", "ogr2ogr"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skip("the results are compared with those of programs that are not here: " + program)
 		}

@@ -68,7 +68,7 @@ func newPageRun(t *testing.T, programs ...string) *pageRun {
 // runPage runs all commands of a page in a new directory, in order and after those of before.
 func runPage(t *testing.T, page string, before ...string) *pageRun {
 	t.Helper()
-	r := newPageRun(t, "gdal_sieve.py", "gdal_polygonize.py", "ogrinfo")
+	r := newPageRun(t, "ogrinfo")
 	for _, commands := range append(before, shellBlocks(t, page)...) {
 		r.run(t, commands)
 	}

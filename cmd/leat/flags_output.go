@@ -57,6 +57,8 @@ type outputFlags struct {
 	mayBeMissing                        bool     // the job may only emit values
 	stac                                []string // [NAME=]FILE
 	datetime                            string
+	sieves                              []string // [NAME=]N
+	diagonals                           bool
 
 	// What Finalize reads.
 	files          []namedFile
@@ -68,6 +70,7 @@ type outputFlags struct {
 	tables         []namedValue[string] // files
 	interps        []namedValue[[]raster.Color]
 	items          []namedValue[string] // files
+	sieve          []namedValue[int]    // pixels
 	from, to       time.Time
 	layerNames     []namedValue[[]string]
 	levels         []int  // of overviews
@@ -78,7 +81,7 @@ type outputFlags struct {
 
 // AddFlags adds the options.
 func (f *outputFlags) AddFlags(fl *pflag.FlagSet) {
-	addList(fl, &f.outputs, "output", "o", "`[NAME=]FILE.tif`: an output, or the URL of an object to write; the name may be left out (it is out then) if there is one output")
+	addList(fl, &f.outputs, "output", "o", "`[NAME=]FILE.tif`: an output, or the URL of an object to write; the name may be left out (it is out then) if there is one output; FILE.gpkg or FILE.geojson gets polygons of connected pixels of equal value")
 	group(fl, "output", "Outputs")
 	addList(fl, &f.exprs, "expression", "e", "`[NAME=]EXPR`: how an output is computed; @FILE reads it from a file, @- from standard input")
 	addList(fl, &f.types, "type", "",
@@ -116,6 +119,9 @@ func (f *outputFlags) AddFlags(fl *pflag.FlagSet) {
 		"`[NAME=]FILE.json`: write a STAC Item for the outputs, or for one of them")
 	fl.StringVar(&f.datetime, "datetime", "",
 		"`TIME[/TIME]`: when the pixels were taken, for --stac (default: what the inputs say)")
+	addList(fl, &f.sieves, "sieve", "",
+		"`[NAME=]N`: no polygon of fewer than N pixels: smaller ones get the value of their largest neighbour, or are left out if it is smaller too")
+	fl.BoolVar(&f.diagonals, "diagonals", false, "pixels that touch at a corner are connected in polygons too")
 	fl.BoolVar(&f.noClobber, "no-clobber", false, "an output that exists is an error")
 	fl.StringVar(&f.tempDir, "tmpdir", "",
 		"`DIR`: where unfinished outputs are kept, and vectors rasterised (default: the directory of each output; of URLs: the system's directory for temporary files)")
@@ -160,6 +166,14 @@ func (f *outputFlags) Finalize() error {
 			s = "GTiff"
 		}
 		return s, nil
+	})
+	errs = append(errs, err)
+	f.sieve, err = parseNamed("--sieve", f.sieves, func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > math.MaxInt32 {
+			return 0, errors.New("use a number of pixels of 1 or more")
+		}
+		return n, nil
 	})
 	errs = append(errs, err)
 	f.tables, err = parseNamed("--color-table", f.colors, func(s string) (string, error) {
@@ -366,15 +380,47 @@ func (f *outputFlags) setOptions(ctx context.Context, job *apply.Job) error {
 		setOutputs(job, "--format", f.drivers, func(o *apply.Output, v string) { o.Format = v }),
 		f.setCreation(job),
 	}
-	errs = append(errs, f.setColors(ctx, job), setOutputs(job, "--color-interp", f.interps, setColorInterp))
+	errs = append(errs, f.setColors(ctx, job), setOutputs(job, "--color-interp", f.interps, setColorInterp),
+		f.setPolygons(job))
+	rasters := firstRaster(job) != ""
 	setAllOutputs(job, func(o *apply.Output) {
+		o.NoClobber = f.noClobber
+		if o.Polygons && rasters {
+			return // the other options are for the rasters
+		}
 		o.COG, o.Overviews, o.NoOverviews, o.OverviewMethod = f.cog, f.levels, f.noOverviews(), f.method
 		o.NoStatistics, o.NoHistogram, o.HistAux = f.noStats, f.noHist, f.aux
-		o.Thematic, o.Unit, o.NoClobber = f.thematic, f.unit, f.noClobber
+		o.Thematic, o.Unit = f.thematic, f.unit
 		if len(f.metadata) > 0 {
 			o.Metadata = f.metadata
 		}
 	})
 	return errors.Join(append(errs,
 		setOutputs(job, "--names", f.layerNames, func(o *apply.Output, v []string) { o.LayerNames = v }))...)
+}
+
+// setPolygons sets the options of outputs of polygons: those whose names say so, unless a format
+// of rasters is given for them.
+func (f *outputFlags) setPolygons(job *apply.Job) error {
+	setAllOutputs(job, func(o *apply.Output) {
+		if o.Polygons = o.Format == "" && apply.HoldsPolygons(o.Path); o.Polygons {
+			o.Diagonals = f.diagonals
+		}
+	})
+	polygons := slices.ContainsFunc(sortedNames(job.Outputs),
+		func(name string) bool { return job.Outputs[name].Polygons })
+	if f.diagonals && !polygons {
+		return errors.New("--diagonals: it is for outputs of polygons, such as -o NAME=FILE.gpkg")
+	}
+	return forOutputs(job, "--sieve", f.sieve, func(name string, pixels int) error {
+		o := job.Outputs[name]
+		switch {
+		case o.Polygons:
+			o.Sieve = pixels
+			job.Outputs[name] = o
+		case !polygons:
+			return fmt.Errorf("--sieve %d: output %s is a raster, and it is for polygons, such as -o NAME=FILE.gpkg", pixels, name)
+		}
+		return nil
+	})
 }

@@ -223,6 +223,9 @@ var fieldHints = map[string]string{
 	"Output.Metadata":        "see --metadata",
 	"Output.NoClobber":       "use another name, remove the file first, or leave out --no-clobber",
 	"Output.TempDir":         "use --tmpdir to name another directory for unfinished outputs",
+	"Output.Polygons":        "make classes, as classify(a, [0.2, 0.5]) or a < 0.2 ? 1 : nodata, and see --type",
+	"Output.Sieve":           "see --sieve",
+	"Output.Diagonals":       "leave out --diagonals",
 	"Output.Format":          "use another --format; leat info --formats lists them",
 	"Output.Options":         "see --co; leat info --formats FORMAT lists the options of a format",
 

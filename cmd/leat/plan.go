@@ -85,6 +85,10 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 			fmt.Fprintf(t, "tiles of %d x %d, ", o.TileWidth, o.TileHeight)
 		}
 		fmt.Fprintf(t, "%s\n", o.Coding)
+		if o.Polygons {
+			fmt.Fprintln(t, "\tpolygons of connected pixels of equal value")
+			continue
+		}
 		fmt.Fprint(t, "\toverviews:")
 		for _, s := range o.Overviews {
 			fmt.Fprintf(t, " %dx%d", s.Width, s.Height)
@@ -211,7 +215,8 @@ type planFileDoc struct {
 	Expression string    `json:"expression"`
 	Layout     tileDoc   `json:"layout"`
 	Bands      []bandDoc `json:"bands"`
-	Notes      []string  `json:"notes"` // what the format does not keep
+	Notes      []string  `json:"notes"`              // what the format does not keep
+	Polygons   bool      `json:"polygons,omitempty"` // the file has polygons of connected pixels
 }
 
 func newPlanDoc(p *outcome.Plan) *planDoc {
@@ -244,7 +249,7 @@ func newPlanDoc(p *outcome.Plan) *planDoc {
 		f := planFileDoc{
 			outputDoc:  outputDoc{o.Name, o.Path, o.Format, orEmpty(o.Options), o.Coding, newSizeDocs(o.Overviews)},
 			Expression: o.Expression, Layout: tileDoc{o.TileWidth, o.TileHeight, o.RawBytes}, Bands: []bandDoc{},
-			Notes: noteTexts(o.Notes)}
+			Notes: noteTexts(o.Notes), Polygons: o.Polygons}
 		for i := range max(o.Bands, 1) {
 			if o.Table {
 				break

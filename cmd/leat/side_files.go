@@ -28,7 +28,7 @@ func (f *applyFlags) sideFiles(ctx context.Context, in *stores.Stores, job *appl
 		errs = append(errs, err)
 	}
 	if f.preview != "" {
-		if err := f.writePreview(ctx, in, job.Outputs[res.Outputs[0].Name].Path); err != nil {
+		if err := f.writePreview(ctx, in, job.Outputs[firstRaster(job)].Path); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -57,6 +57,16 @@ func (f *applyFlags) writePreview(ctx context.Context, in *stores.Stores, path s
 	return nil
 }
 
+// firstRaster returns the name of the first output that is a raster, "" if there is none.
+func firstRaster(job *apply.Job) string {
+	for _, name := range sortedNames(job.Outputs) {
+		if !job.Outputs[name].Polygons {
+			return name
+		}
+	}
+	return ""
+}
+
 // writeFile publishes what write makes.
 func writeFile(path string, write func(io.Writer) error) error {
 	p, err := tempfile.Create(path, 0o666)
@@ -75,6 +85,8 @@ func (f *applyFlags) checkSideFiles(job *apply.Job) error {
 	var errs []error
 	if f.preview != "" && len(f.outputs) == 0 {
 		errs = append(errs, usagef("--preview %s: the job has no output", f.preview))
+	} else if f.preview != "" && len(job.Outputs) > 0 && firstRaster(job) == "" {
+		errs = append(errs, usagef("--preview %s: the job has no output that is a raster", f.preview))
 	}
 	taken := map[string]string{} // by absolute path: what it is
 	for _, name := range sortedNames(job.Inputs) {

@@ -71,6 +71,9 @@ func (f *outputFlags) itemFiles(job *apply.Job) ([]*itemFile, error) {
 			return fmt.Errorf("--stac: output %s is in %s twice", name, path)
 		}
 		it.outputs = append(it.outputs, name)
+		if job.Outputs[name].Polygons {
+			return fmt.Errorf("--stac %s: output %s is a file of polygons, expected rasters: name them as in --stac NAME=%s", path, name, path)
+		}
 		if _, err := stac.Href(path, job.Outputs[name].Path); err != nil {
 			return fmt.Errorf("--stac %s: %w", path, err)
 		}

@@ -188,33 +188,45 @@ func (o *FeatureFile) create(r VectorRequest, from hLayer, path, name string) (*
 			}
 			s = straight
 		}
-		if w.h = c.GDALCreate(c.GDALGetDriverByName(o.Driver), path, 0, 0, 0, 0, nil); w.h == 0 {
-			return false
-		}
-		w.layer = c.GDALDatasetCreateLayer(w.h, o.Layer, s, typ, cStrings(o.layerOptions()))
-		if w.layer == 0 {
-			return false
-		}
-		for _, col := range o.Columns {
-			f := c.OGR_Fld_Create(col.Name, int32(col.Type))
-			failed := c.OGR_L_CreateField(w.layer, f, 0) != 0
-			c.OGR_Fld_Destroy(f)
-			if failed {
-				return false
-			}
-		}
-		w.definition = c.OGR_L_GetLayerDefn(w.layer)
-		// GeoJSON has no transactions.
-		return o.Driver != FormatGeoPackage || c.GDALDatasetStartTransaction(w.h, 0) == 0
+		return w.createLayer(s, typ)
 	})
 	if unplaced {
-		err = fmt.Errorf("%s: it names no coordinate reference system, and GeoJSON is in WGS 84", r.name())
+		err = unplacedError(r.name())
 	}
 	if err != nil {
 		w.abandon()
 		return nil, err
 	}
 	return w, nil
+}
+
+// unplacedError is returned for features without a CRS in GeoJSON.
+func unplacedError(name string) error {
+	return fmt.Errorf("%s: it names no coordinate reference system, and GeoJSON is in WGS 84", name)
+}
+
+// createLayer creates the file with an empty layer in a CRS, 0 for none, whose axes are in the
+// usual order. It must run within try.
+func (w *featureWriter) createLayer(s hSRS, typ int32) bool {
+	o := w.file
+	if w.h = c.GDALCreate(c.GDALGetDriverByName(o.Driver), w.path, 0, 0, 0, 0, nil); w.h == 0 {
+		return false
+	}
+	w.layer = c.GDALDatasetCreateLayer(w.h, o.Layer, s, typ, cStrings(o.layerOptions()))
+	if w.layer == 0 {
+		return false
+	}
+	for _, col := range o.Columns {
+		f := c.OGR_Fld_Create(col.Name, int32(col.Type))
+		failed := c.OGR_L_CreateField(w.layer, f, 0) != 0
+		c.OGR_Fld_Destroy(f)
+		if failed {
+			return false
+		}
+	}
+	w.definition = c.OGR_L_GetLayerDefn(w.layer)
+	// GeoJSON has no transactions.
+	return o.Driver != FormatGeoPackage || c.GDALDatasetStartTransaction(w.h, 0) == 0
 }
 
 // try is the function try for the file.

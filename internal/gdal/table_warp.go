@@ -89,6 +89,10 @@ type vectorAPI struct {
 	GDALRasterizeOptionsFree           func(o hBurning)
 	GDALRasterizeOptionsSetProgress    func(o hBurning, progress, data uintptr)
 	GDALRasterize                      func(path *byte, to, from hDataset, options hBurning, fault *int32) hDataset
+	GDALSieveFilter                    func(from, mask, to hBand, pixels, connectedness int32, options unsafe.Pointer,
+		progress, data uintptr) int32
+	GDALPolygonize func(from, mask hBand, to hLayer, field int32, options unsafe.Pointer,
+		progress, data uintptr) int32
 }
 
 // warpOptions is the beginning of GDALWarpOptions, which is unchanged since GDAL 1.x. The rest

@@ -90,6 +90,9 @@ type Output struct {
 	Format          string
 	Options         []string
 	Table           *Table
+	Polygons        bool
+	Sieve           int
+	Diagonals       bool
 }
 
 // Controls is the description of apply.Controls.

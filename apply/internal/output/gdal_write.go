@@ -288,8 +288,14 @@ func (*gdalFormat) memory(o *Output, grid raster.Grid, budget int64) memory {
 	return m
 }
 
+// pixelWriter takes the pixels of a raster: see gdal.Writer.
+type pixelWriter interface {
+	BlockSize() (width, height int)
+	WriteBlock(ctx context.Context, win raster.Window, a *ndarray.Array) error
+}
+
 // feed writes the pixels from the spool.
-func (w *Writer) feed(ctx context.Context, file *gdal.Writer) error {
+func (w *Writer) feed(ctx context.Context, file pixelWriter) error {
 	g := w.grid
 	bw, bh := file.BlockSize()
 	ww, wh := layWindow(g.Width, g.Height, w.TileHeight, bw, bh, int64(w.Bands*w.Type.Size()),

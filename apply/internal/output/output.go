@@ -47,6 +47,9 @@ func New(name string, spec Spec, expressions bool) (*Output, []error) {
 		if o.Spec.TileSize == 0 {
 			o.Spec.TileSize = tableAlign
 		}
+	case spec.Polygons:
+		o.format = &polygons{}
+		o.Spec.NoStatistics, o.Spec.NoHistogram, o.Spec.NoOverviews = true, true, true
 	case spec.UsesGDAL():
 		o.format = &gdalFormat{}
 	}
@@ -79,6 +82,9 @@ func (o *Output) resolve(expressions bool) []error {
 			bad("Overviews", "overview levels %s: expected rising powers of two", listText(s.Overviews))
 			break
 		}
+	}
+	if !s.Polygons && (s.Sieve != 0 || s.Diagonals) {
+		bad("Polygons", "a sieve, and diagonals that connect pixels, are for polygons: the output is a raster")
 	}
 	if !expressions && (s.Scale != 0 || s.Offset != 0) && s.Scale == 0 {
 		bad("Scale", "scale 0")

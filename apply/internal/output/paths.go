@@ -89,10 +89,13 @@ func (s *Spec) localPath() string {
 func (s *Spec) UsesGDAL() bool { return s.Format != "" && !strings.EqualFold(s.Format, nativeName) }
 
 // isNative reports whether the output is a GeoTIFF that leat writes itself.
-func (s *Spec) isNative() bool { return s.Table == nil && !s.UsesGDAL() }
+func (s *Spec) isNative() bool { return s.Table == nil && !s.Polygons && !s.UsesGDAL() }
 
 // FormatName returns GDAL's name of the output's format, or that of the table.
 func (s *Spec) FormatName() string {
+	if s.Polygons {
+		return polygonDriver(s.Path)
+	}
 	if s.Table != nil {
 		return s.Table.Format
 	}

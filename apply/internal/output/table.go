@@ -66,7 +66,7 @@ func (table) memory(*Output, raster.Grid, int64) memory { return memory{} }
 
 func (table) layOut(ctx context.Context, w *Writer) (Finished, error) {
 	defer w.timings.Start("laying out", "main", -1).Stop()
-	f := &finishedTable{w: w,
+	f := &finishedTable{w: w, sidecars: w.Spec.Table.Sidecars,
 		res: outcome.OutputResult{Name: w.Name, Path: w.Spec.Label(), Format: w.Spec.FormatName(), Table: true}}
 	var err error
 	if f.file, err = tempfile.Create(w.Spec.localPath(), 0o666); err != nil {
@@ -82,11 +82,12 @@ func (table) layOut(ctx context.Context, w *Writer) (Finished, error) {
 	return nil, errors.Join(spool.WriteError(w.Spec.Label(), w.Spec.localPath(), err), f.file.Abort())
 }
 
-// finishedTable is an output without pixels that has no name yet.
+// finishedTable is an output of one file without pixels, which has no name yet.
 type finishedTable struct {
-	w    *Writer
-	file *tempfile.File
-	res  outcome.OutputResult
+	w        *Writer
+	file     *tempfile.File
+	sidecars []string // suffixes of files that belong to an older output
+	res      outcome.OutputResult
 }
 
 func (f *finishedTable) Result() *outcome.OutputResult { return &f.res }
@@ -97,7 +98,7 @@ func (f *finishedTable) Publish() error {
 	if err := o.checkClobber(); err != nil {
 		return err
 	}
-	if err := o.removeSidecars(o.Spec.Table.Sidecars); err != nil {
+	if err := o.removeSidecars(f.sidecars); err != nil {
 		return err
 	}
 	return o.publish(f.file)

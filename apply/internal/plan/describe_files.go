@@ -59,7 +59,7 @@ func (p *Plan) describe(job *resolve.Job) {
 		po := outcome.PlanOutput{Name: o.Name, Path: o.Spec.Label(), Expression: job.Values.Expressions[o.Name],
 			Type: "from the first block", Bands: o.Bands,
 			Nodata: "none", Coding: o.CodingText(), TileWidth: o.TileWidth, TileHeight: o.TileHeight,
-			Format: o.Spec.FormatName(), Options: o.Spec.Options, Notes: o.Notes()}
+			Format: o.Spec.FormatName(), Options: o.Spec.Options, Notes: o.Notes(), Polygons: o.Spec.Polygons}
 		if o.Type.Valid() {
 			po.Type = o.Type.String()
 			if o.Nodata != nil {

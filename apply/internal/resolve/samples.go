@@ -26,7 +26,7 @@ func sampleFormats(ctx context.Context, outs []*output.Output, in *Inputs, grid 
 		}
 	}
 	for _, o := range outs {
-		if !o.Spec.UsesGDAL() || !o.Type.Valid() || o.Bands == 0 {
+		if !o.Spec.UsesGDAL() && !o.Spec.Polygons || !o.Type.Valid() || o.Bands == 0 {
 			continue
 		}
 		if err := o.Sample(ctx, grid); err != nil {

@@ -1,0 +1,133 @@
+package gdal
+
+import (
+	"errors"
+	"math"
+)
+
+// pixelGroups counts the pixels of each group of connected pixels of equal value. It gets the rows
+// of a raster from the top. Pixels of PolygonNodata are in no group.
+type pixelGroups struct {
+	diagonals bool
+	rows      int
+	// above is the row before, and ids has the numbers of the groups of its pixels, then of those
+	// of the current row up to some column. Groups that turn out to be one keep their numbers.
+	above      []int32
+	ids, older []int32
+	numbers    int32
+
+	// parents leads from a group to one with a smaller number that it is part of, or to itself.
+	parents []int32
+	pixels  []int64 // by number; after finish, those of groups that are part of others are 0
+}
+
+const noGroup = -1
+
+func newPixelGroups(width int, diagonals bool) *pixelGroups {
+	return &pixelGroups{diagonals: diagonals, above: make([]int32, width), ids: make([]int32, width),
+		older: make([]int32, width)}
+}
+
+var errGroups = errors.New("more groups of pixels than polygons can be made of")
+
+// number finds the groups of the next row's pixels. It calls each with the number of a pixel's
+// group and those of neighbours of the same value, noGroup for none.
+func (g *pixelGroups) number(row []int32, each func(id, up, left, right int32)) error {
+	g.ids, g.older = g.older, g.ids
+	for x, v := range row {
+		if v == PolygonNodata {
+			g.ids[x] = noGroup
+			continue
+		}
+		id, up, left, right := int32(noGroup), int32(noGroup), int32(noGroup), int32(noGroup)
+		if x > 0 && row[x-1] == v {
+			id = g.ids[x-1]
+		}
+		if g.rows > 0 {
+			if g.above[x] == v {
+				up = g.older[x]
+			}
+			if g.diagonals && x > 0 && g.above[x-1] == v {
+				left = g.older[x-1]
+			}
+			if g.diagonals && x+1 < len(row) && g.above[x+1] == v {
+				right = g.older[x+1]
+			}
+		}
+		for _, other := range [3]int32{up, left, right} {
+			if id == noGroup {
+				id = other
+			}
+		}
+		if id == noGroup {
+			if g.numbers == math.MaxInt32 {
+				return errGroups
+			}
+			id = g.numbers
+			g.numbers++
+		}
+		g.ids[x] = id
+		each(id, up, left, right)
+	}
+	copy(g.above, row)
+	g.rows++
+	return nil
+}
+
+// add counts the pixels of a row.
+func (g *pixelGroups) add(row []int32) error {
+	return g.number(row, func(id, up, left, right int32) {
+		if int(id) == len(g.parents) {
+			g.parents, g.pixels = append(g.parents, id), append(g.pixels, 0)
+		}
+		g.pixels[id]++
+		for _, other := range [3]int32{up, left, right} {
+			if other != noGroup && other != id {
+				g.join(id, other)
+			}
+		}
+	})
+}
+
+func (g *pixelGroups) join(a, b int32) {
+	a, b = g.find(a), g.find(b)
+	g.parents[max(a, b)] = min(a, b)
+}
+
+// find returns the smallest number of the group that a group is part of.
+func (g *pixelGroups) find(id int32) int32 {
+	for g.parents[id] != id {
+		g.parents[id] = g.parents[g.parents[id]]
+		id = g.parents[id]
+	}
+	return id
+}
+
+// finish sums the pixels after the last row, and starts with the first row again. It returns the
+// number of groups that have at least so many pixels.
+func (g *pixelGroups) finish(least int64) (n int64) {
+	for id := len(g.parents) - 1; id >= 0; id-- {
+		root := g.find(int32(id))
+		if int(root) != id {
+			g.pixels[root] += g.pixels[id]
+			g.pixels[id] = 0
+		} else if g.pixels[id] >= least {
+			n++
+		}
+	}
+	g.rows, g.numbers = 0, 0
+	return n
+}
+
+// drop makes the pixels of a row invalid whose groups have fewer pixels, after finish. It reports
+// whether there are any.
+func (g *pixelGroups) drop(row []int32, least int64) (changed bool) {
+	// The groups have the numbers that they had before, so there is no error.
+	_ = g.number(row, func(int32, int32, int32, int32) {})
+	for x, id := range g.ids {
+		if id != noGroup && g.pixels[g.find(id)] < least {
+			row[x], changed = PolygonNodata, true
+		}
+	}
+	return changed
+}
