@@ -74,6 +74,7 @@ func TestMain(m *testing.M) { rounds() }
 		"a/nocloud_test.go":    "//go:build nocloud\n\npackage a\nfunc TestWithoutStore(t *testing.T) {}\n",
 		"a/race_test.go":       "//go:build !race\n\npackage a\nfunc TestNoRace(t *testing.T) {}\n",
 		"b/b_test.go":          "package b\nfunc TestOther(t *testing.T) {}\n",
+		"python/p_test.go":     "package python\nfunc TestSlow(t *testing.T) { testing.Short() }\n",
 		"module/go.mod":        "module x\n",
 		"module/c_test.go":     "package c\nfunc TestElsewhere(t *testing.T) { testing.Short() }\n",
 		"testdata/broken.go":   "no Go",
@@ -91,7 +92,7 @@ func TestMain(m *testing.M) { rounds() }
 	t.Run("in a directory", func(t *testing.T) {
 		t.Chdir(dir)
 		got, err := leftOut(".")
-		if want := "-run=^(ExampleStore|TestByHelper|TestByPackage|TestByPackages|TestSlow|TestStore)$ ./a"; err != nil || got != want {
+		if want := "-run=^(ExampleStore|TestByHelper|TestByPackage|TestByPackages|TestSlow|TestStore)$ ./python ./a"; err != nil || got != want {
 			t.Errorf("%q, %v, want %q", got, err, want)
 		}
 	})
