@@ -53,8 +53,8 @@ func leftOut(root string) (string, error) {
 	return "-run=^(" + strings.Join(slices.Compact(names), "|") + ")$ " + strings.Join(packages, " "), nil
 }
 
-// longest lists the packages whose tests take longest, mostly waiting: go test starts packages in the
-// order of its arguments, and the last ones would run alone.
+// longest lists the packages whose tests take longest, mostly waiting: go test starts packages in
+// the order of its arguments, and the last ones would run alone.
 var longest = []string{"./python", "./apply", "./cmd/leat", "./worker/slurm", "./namespace", "./internal/inflate"}
 
 // startOrder returns the place of a package among the longest, or the place behind them.

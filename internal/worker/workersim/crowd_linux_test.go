@@ -41,6 +41,9 @@ func TestThousandWorkersOnOneBusyCore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: takes some 20 s of processor time")
 	}
+	if os.Getenv("LEAT_TEST_DIST") == "" {
+		t.Skip("LEAT_TEST_DIST is not set (make test-all sets it): takes some 20 s of processor time")
+	}
 	// The children inherit the one processor of the thread that starts them.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
