@@ -44,7 +44,7 @@ def release() -> str:
     text = (PYTHON / "leat" / "VERSION").read_text().strip()
     match = re.fullmatch(r"(\d+\.\d+\.\d+)(?:-(dev|alpha|beta|rc)\.?(\d*))?", text)
     if match is None:
-        raise ValueError(f"version {text!r}: want 1.2.3, 1.2.3-dev or 1.2.3-rc.1")
+        raise ValueError(f"version {text!r}: expected 1.2.3, 1.2.3-dev or 1.2.3-rc.1")
     number, kind, count = match.groups()
     suffix = {None: "", "dev": ".dev", "alpha": "a", "beta": "b", "rc": "rc"}[kind]
     return number + (suffix + (count or "0") if kind else "")

@@ -135,14 +135,15 @@ class _Apply:
         if self.resume:
             self.fields["resume"] = True
         if not self.fields["input"] and not self.fields.get("vector"):
-            raise JobError('inputs: there is none, want at least one, such as {"red": "B4.tif"}')
+            raise JobError('inputs: there is none, expected at least one, such as '
+                           '{"red": "B4.tif"}')
         if isinstance(function, str) or isinstance(function, Mapping):
             self._add_expressions(overlap)
         elif callable(function):
             if overlap:
                 self.fields["overlap"] = _whole(overlap, "overlap")
         else:
-            raise TypeError(f"function: got {type(function).__name__}, want a function, an "
+            raise TypeError(f"function: got {type(function).__name__}, expected a function, an "
                             "expression, or a dict of expressions by output")
 
     def _add_expressions(self, overlap: int) -> None:
@@ -152,10 +153,11 @@ class _Apply:
         if self.params is not None:
             raise JobError("params: an expression has no parameters; write them into its text")
         if not self.outputs.paths:
-            raise JobError('outputs: there is none, want at least one, such as {"out": "ndvi.tif"}')
+            raise JobError('outputs: there is none, expected at least one, such as '
+                           '{"out": "ndvi.tif"}')
         if isinstance(self.function, str) and len(self.outputs.paths) > 1:
-            raise JobError("function: there are several outputs, want a dict with an expression "
-                           "for each: " + ", ".join(self.outputs.paths))
+            raise JobError("function: there are several outputs, expected a dict with an "
+                           "expression for each: " + ", ".join(self.outputs.paths))
         if isinstance(self.function, str):
             self.fields["expression"] = [self.function]
             if len(self.outputs.paths) == 1:
@@ -172,7 +174,7 @@ class _Apply:
         if not callable(progress):
             _flag(progress, "progress", ", or a function of two numbers")
         if merge is not None and not callable(merge):
-            raise TypeError(f"merge: got {type(merge).__name__}, want a function of two values")
+            raise TypeError(f"merge: got {type(merge).__name__}, expected a function of two values")
         if merge is not None and "expression" in self.fields:
             raise JobError("merge: an expression emits no values; leave it out")
         with contextlib.ExitStack() as stack:
@@ -183,8 +185,8 @@ class _Apply:
                 fields["on"] = on
             if "expression" in fields:
                 if workers is not None and (isinstance(workers, str) or workers < 1):
-                    raise JobError(f"workers {workers!r}: want a number above 0 for an expression, "
-                                   "or None")
+                    raise JobError(f"workers {workers!r}: expected a number above 0 for an "
+                                   "expression, or None")
                 if workers is not None:
                     fields["workers" if on is not None else "jobs"] = workers
             else:
@@ -227,7 +229,7 @@ class _Apply:
             return local
         if workers is not None:
             if isinstance(workers, str) or workers < 1:
-                raise JobError(f"workers {workers!r}: want 0, 'threads' or a number above 0")
+                raise JobError(f"workers {workers!r}: expected 0, 'threads' or a number above 0")
             fields["workers" if on is not None else "jobs"] = workers
         if name is None:
             name = stack.enter_context(self._file(on)) + ":function"
@@ -253,8 +255,8 @@ class _Apply:
         if on is not None and on != "subprocess":
             paths = [p for p in self.outputs.paths.values() if "://" not in p]
             if not paths:
-                raise JobError("function: workers on other machines can't read it: want a function "
-                               "of a module, or an output in a directory that they share")
+                raise JobError("function: workers on other machines can't read it: expected a "
+                               "function of a module, or an output in a directory that they share")
             directory = os.path.dirname(os.path.abspath(paths[0]))
         # The file has the same name each time, so that a later run can resume.
         made = tempfile.mkdtemp(prefix=".leat-function-", dir=directory)
@@ -279,13 +281,13 @@ def _whole(value: Any, what: str) -> int:
             raise TypeError
         return operator.index(value)
     except TypeError:
-        raise TypeError(f"{what}: got {value!r}, want a whole number") from None
+        raise TypeError(f"{what}: got {value!r}, expected a whole number") from None
 
 
 def _flag(value: Any, what: str, more: str = "") -> bool:
     """Return a flag, which must be a bool of Python or NumPy."""
     if not isinstance(value, bool) and type(value).__name__ not in ("bool_", "bool"):
-        raise TypeError(f"{what}: got {value!r}, want True or False{more}")
+        raise TypeError(f"{what}: got {value!r}, expected True or False{more}")
     return bool(value)
 
 

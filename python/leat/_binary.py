@@ -64,7 +64,7 @@ def check(path: str, changed: int) -> None:
     except (OSError, subprocess.CalledProcessError, ValueError, KeyError) as e:
         raise NoBinary(f"leat program {path}: its version is unknown: {e}") from e
     if found != version():
-        raise VersionMismatch(f"leat program {path}: version {found}, want {version()}",
+        raise VersionMismatch(f"leat program {path}: version {found}, expected {version()}",
                               path=path, found=found, expected=version())
 
 

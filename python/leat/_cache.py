@@ -70,13 +70,13 @@ class Cache(CacheFiller):
                  allow_remote: bool = False) -> None:
         self._closed = True  # until it is open, for __del__
         if not hasattr(slots, "__index__"):
-            raise TypeError(f"slots: got {type(slots).__name__}, want a whole number")
+            raise TypeError(f"slots: got {type(slots).__name__}, expected a whole number")
         slots = operator.index(slots)
         for name, value in (("path", path), ("dir", dir)):
             if value is not None and not isinstance(value, (str, os.PathLike)):
-                raise TypeError(f"{name}: got {type(value).__name__}, want a path")
+                raise TypeError(f"{name}: got {type(value).__name__}, expected a path")
         if not 1 <= slots <= MAX_SLOTS:
-            raise ValueError(f"slots {slots}: want 1 to {MAX_SLOTS}")
+            raise ValueError(f"slots {slots}: expected 1 to {MAX_SLOTS}")
         _check_choice("verify", verify, VERIFY)
         _check_choice("durability", durability, DURABILITY)
         most = parse_size(max_bytes, "max_bytes")
@@ -130,9 +130,10 @@ class Cache(CacheFiller):
                     continue
                 header, _ = files.read_page(fd, path)
                 if header.n != slots:
-                    raise Error(f"cache {path}: it has {header.n} slots, want {slots}")
+                    raise Error(f"cache {path}: it has {header.n} slots, expected {slots}")
                 if most and header.max_bytes != most:
-                    raise Error(f"cache {path}: its max_bytes is {header.max_bytes}, want {most}")
+                    raise Error(f"cache {path}: its max_bytes is {header.max_bytes}, "
+                                f"expected {most}")
             except BaseException:
                 files.close_locked(fd)
                 raise
@@ -182,7 +183,7 @@ class Cache(CacheFiller):
         """
         _check_choice("verify", verify, VERIFY)
         if not isinstance(handle, str):
-            raise TypeError(f"handle: got {type(handle).__name__}, want a str")
+            raise TypeError(f"handle: got {type(handle).__name__}, expected a str")
         fd, sealed = files.open_handle(handle)
         hidden = ""
         if not sealed:
@@ -523,4 +524,4 @@ def _restore(path: str, handle: str, sealed: bool, verify: str, durability: int)
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise ValueError(f"{name} {value!r}: want {', '.join(map(repr, choices))}")
+        raise ValueError(f"{name} {value!r}: expected {', '.join(map(repr, choices))}")

@@ -108,7 +108,7 @@ def check_name(path: str) -> None:
     """Raise an error for a name that would be swept."""
     name = os.path.basename(path)
     if not name:
-        raise ValueError(f"cache {path!r}: names a directory, want a file")
+        raise ValueError(f"cache {path!r}: names a directory, expected a file")
     if NAMELESS_NAME.fullmatch(name) or TEMP_NAME.fullmatch(name):
         raise ValueError(f"cache {path}: the name is reserved for temporary files")
 
@@ -135,7 +135,7 @@ def open_own(path: str) -> int:
         mode = check_own(fd, path).st_mode
         if mode & 0o022:
             raise Error(f"cache {path}: other users may write to it (mode {mode & 0o7777:04o}, "
-                        "want 0600)")
+                        "expected 0600)")
         hold(fd, path)
     except BaseException:
         os.close(fd)
@@ -348,7 +348,7 @@ def open_handle(text: str) -> tuple[int, bool]:
     from ._cache_format import is_sealed
     match = HANDLE.fullmatch(text)
     if match is None:
-        raise ValueError(f"cache handle {text[:120]!r}: want leat-cache1:BOOT:PID/FD:UUID")
+        raise ValueError(f"cache handle {text[:120]!r}: expected leat-cache1:BOOT:PID/FD:UUID")
     boot, pid, number, uuid = match.groups()
     if bytes.fromhex(boot) != boot_id():
         raise Error("cache handle: it was issued on another machine, or before a reboot")

@@ -47,7 +47,7 @@ class CacheFiller(CacheWriter):
         (b'slow', b'slow')
         """
         if not callable(function):
-            raise TypeError(f"function: got {type(function).__name__}, want a function without "
+            raise TypeError(f"function: got {type(function).__name__}, expected a function without "
                             "arguments")
         data = self.get(i)
         if data is not None:
@@ -135,7 +135,7 @@ def _call(function: Callable[[], Buffer]) -> bytes:
             return bytes(memoryview(data))  # bytes(5) is b"\0\0\0\0\0"
         except TypeError:
             raise TypeError("the function that fills the slot returned "
-                            f"{type(data).__name__}, want bytes, or another object that has a "
+                            f"{type(data).__name__}, expected bytes, or another object that has a "
                             "buffer") from None
     finally:
         filling.yes = False

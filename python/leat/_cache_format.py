@@ -118,7 +118,7 @@ def parse_page(page: bytes, size: int, name: str) -> Header:
     if len(page) < PAGE:
         raise bad("cut off within its first page")
     if version == 1:
-        raise bad("version 1 of the format, want 2")
+        raise bad("version 1 of the format, expected 2")
     (_, _, flags, n, base, max_bytes, durability, _, uuid, boot, sum_) = _page.unpack(page[:128])
     if sum_ != zlib.crc32(page[:124]) or version < 1:
         raise bad("damaged first page")

@@ -48,7 +48,7 @@ def check_target(path: str, overwrite: bool) -> None:
     """Raise an error if no file can be created at a path, before anything changes."""
     directory = os.path.dirname(path)
     if os.path.isdir(path):
-        raise IsADirectoryError(errno.EISDIR, "is a directory, want a file", path)
+        raise IsADirectoryError(errno.EISDIR, "is a directory, expected a file", path)
     if os.path.lexists(path) and not overwrite:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
     files.discard(*files.create(directory, files.temp_name(os.path.basename(path))))

@@ -153,9 +153,9 @@ class CacheState:
         if self._broken:
             raise Error(f"{self!r}: {self._broken}")
         if not hasattr(i, "__index__"):
-            raise TypeError(f"slot: got {type(i).__name__}, want a whole number")
+            raise TypeError(f"slot: got {type(i).__name__}, expected a whole number")
         if not 0 <= i < self._n:
-            raise IndexError(f"slot {i}: want 0 to {self._n - 1}")
+            raise IndexError(f"slot {i}: expected 0 to {self._n - 1}")
 
     def _remap(self) -> None:
         """Map the file to its present end. Earlier mappings live as long as their views."""

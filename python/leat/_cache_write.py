@@ -43,8 +43,8 @@ class CacheWriter(CacheReader):
         try:
             view = memoryview(data)
         except TypeError:
-            raise TypeError(f"data: got {type(data).__name__}, want bytes, or another object that "
-                            "has a buffer") from None
+            raise TypeError(f"data: got {type(data).__name__}, expected bytes, or another object "
+                            "that has a buffer") from None
         if not view.c_contiguous:
             raise ValueError("data: not contiguous")
         return self._put(i, [view.cast("B")] if view.nbytes else []) == STORED

@@ -43,7 +43,7 @@ def path_text(value: Any, what: str) -> str:
     try:
         path = os.fspath(value)
     except TypeError:
-        raise TypeError(f"{what}: got {type(value).__name__}, want a path or a URL") from None
+        raise TypeError(f"{what}: got {type(value).__name__}, expected a path or a URL") from None
     if isinstance(path, bytes):
         path = os.fsdecode(path)
     return str(path)
@@ -71,21 +71,21 @@ def plain(value: Any, what: str) -> Any:
         if math.isfinite(value):
             return value
         return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    raise TypeError(f"{what}: got {type(value).__name__}, want a number, a text, a path, "
+    raise TypeError(f"{what}: got {type(value).__name__}, expected a number, a text, a path, "
                     "or a list or dict of these")
 
 
 def inputs_field(inputs: Any) -> dict[str, Any]:
     """Return the field of inputs: a path, or a list of paths, by name."""
     if not isinstance(inputs, Mapping):
-        raise TypeError(f"inputs: got {type(inputs).__name__}, want a dict of paths by name, "
+        raise TypeError(f"inputs: got {type(inputs).__name__}, expected a dict of paths by name, "
                         "such as inputs=dict(red='B4.tif')")
     field: dict[str, Any] = {}
     for name, value in inputs.items():
         what = f"inputs[{name!r}]"
         if isinstance(value, (list, tuple)):
             if not value:
-                raise JobError(f"{what}: the list is empty, want at least one path")
+                raise JobError(f"{what}: the list is empty, expected at least one path")
             field[str(name)] = [path_text(one, what) for one in value]
         else:
             field[str(name)] = path_text(value, what)
@@ -99,8 +99,8 @@ class Outputs:
         if isinstance(outputs, (str, os.PathLike)):
             outputs = {"out": outputs}
         if not isinstance(outputs, Mapping):
-            raise TypeError(f"outputs: got {type(outputs).__name__}, want a dict of paths by name, "
-                            "such as outputs=dict(out='ndvi.tif')")
+            raise TypeError(f"outputs: got {type(outputs).__name__}, expected a dict of paths by "
+                            "name, such as outputs=dict(out='ndvi.tif')")
         self.paths: dict[str, str] = {}
         self.options: dict[str, dict[str, Any]] = {}
         """By option and output."""
@@ -109,8 +109,8 @@ class Outputs:
         self.grids: dict[str, dict[str, Any]] = {}
         """The keys of each profile that describe the grid."""
         if profile is not None and not isinstance(profile, Mapping):
-            raise TypeError(f"profile: got {type(profile).__name__}, want a dict with the keys of "
-                            "rasterio")
+            raise TypeError(f"profile: got {type(profile).__name__}, expected a dict with the keys "
+                            "of rasterio")
         for name, value in outputs.items():
             name = str(name)
             own: dict[str, Any] = dict(profile or {})

@@ -65,8 +65,8 @@ def decode(entry: memoryview) -> Array:
         raise ValueError(f"array of {dtype}: objects can't be read")
     count = math.prod(shape)
     if len(entry) - start != count * dtype.itemsize:
-        raise ValueError(f"{len(entry) - start} bytes of data, want {count * dtype.itemsize} for "
-                         f"shape {shape} of {dtype}")
+        raise ValueError(f"{len(entry) - start} bytes of data, expected {count * dtype.itemsize} "
+                         f"for shape {shape} of {dtype}")
     if not count or not dtype.itemsize:
         return numpy.empty(shape, dtype)
     a = numpy.frombuffer(entry, dtype, count, start)

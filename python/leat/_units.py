@@ -17,11 +17,11 @@ def parse_size(size: Union[int, str], name: str) -> int:
     if isinstance(size, str):
         match = _size.fullmatch(size)
         if match is None:
-            raise ValueError(f"{name} {size!r}: want a size such as 500M or 2G")
+            raise ValueError(f"{name} {size!r}: expected a size such as 500M or 2G")
         steps = " KMGT".index(match[2].upper() or " ")
         size = int(float(match[1]) * 1024 ** steps)
     if not isinstance(size, int) or isinstance(size, bool):
-        raise TypeError(f"{name} {size!r}: want a number of bytes or a size such as 500M")
+        raise TypeError(f"{name} {size!r}: expected a number of bytes or a size such as 500M")
     if not 0 <= size < 1 << 60:
-        raise ValueError(f"{name} {size}: want 0 (no limit) to 2^60 bytes")
+        raise ValueError(f"{name} {size}: expected 0 (no limit) to 2^60 bytes")
     return size

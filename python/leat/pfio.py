@@ -48,10 +48,10 @@ class MultiprocessFileCache:
                  cache_size_limit: Union[None, int, float] = None, verbose: bool = False,
                  trace: bool = False) -> None:
         if not 0 < length <= MAX_SLOTS:
-            raise ValueError(f"length {length}: want 1 to {MAX_SLOTS}")
+            raise ValueError(f"length {length}: expected 1 to {MAX_SLOTS}")
         if cache_size_limit is not None and not (isinstance(cache_size_limit, numbers.Real)
                                                  and cache_size_limit >= 0):
-            raise ValueError(f"cache_size_limit {cache_size_limit!r}: want None or bytes")
+            raise ValueError(f"cache_size_limit {cache_size_limit!r}: expected None or bytes")
         self.length = length
         self.do_pickle = do_pickle
         self.cache_size_limit = cache_size_limit

@@ -59,8 +59,8 @@ def leat(*args: str, input: Optional[bytes] = None, code: int = 0, **options: An
     from leat import _binary
     result = subprocess.run([_binary.binary(), *args], input=input, capture_output=True, **options)
     if result.returncode != code:
-        raise AssertionError(f"leat {' '.join(args)}: exit code {result.returncode}, want {code}\n"
-                             f"{result.stdout.decode()}{result.stderr.decode()}")
+        raise AssertionError(f"leat {' '.join(args)}: exit code {result.returncode}, "
+                             f"expected {code}\n{result.stdout.decode()}{result.stderr.decode()}")
     return result.stdout
 
 

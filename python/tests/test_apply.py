@@ -138,26 +138,28 @@ class Errors(SceneCase):
         self.refused(leat.JobError, "emits no values", merge=max)
         self.refused(leat.JobError, r"type is given for all outputs, and in outputs\['a'\]", "red",
                      self.scene, dict(a=dict(path=self.path("x.tif"), dtype="uint8")), type="int16")
-        self.refused(TypeError, "merge: got int, want a function", merge=3)
-        self.refused(TypeError, "resume: got 'yes', want True or False", resume="yes")
-        self.refused(TypeError, "progress: got 3, want True or False, or a function", progress=3)
+        self.refused(TypeError, "merge: got int, expected a function", merge=3)
+        self.refused(TypeError, "resume: got 'yes', expected True or False", resume="yes")
+        self.refused(TypeError, "progress: got 3, expected True or False, or a function",
+                     progress=3)
         self.refused(TypeError, "its result has what the command prints", verbose=True)
-        self.refused(TypeError, "profile: got str, want a dict", profile="GTiff")
-        self.refused(TypeError, "workers: got 1.5, want a whole number", workers=1.5)
+        self.refused(TypeError, "profile: got str, expected a dict", profile="GTiff")
+        self.refused(TypeError, "workers: got 1.5, expected a whole number", workers=1.5)
         self.refused(TypeError, "it is 'inputs' here", input="a")
-        self.refused(TypeError, "want a dict of paths", "a", "a.tif", self.path("x.tif"))
-        self.refused(TypeError, "want a function", 3, self.scene, self.path("x.tif"))
+        self.refused(TypeError, "expected a dict of paths", "a", "a.tif", self.path("x.tif"))
+        self.refused(TypeError, "expected a function", 3, self.scene, self.path("x.tif"))
         self.refused(TypeError, "bbox: got object", bbox=object())
-        self.refused(TypeError, "want a path or a URL", "a", dict(a=3), self.path("x.tif"))
+        self.refused(TypeError, "expected a path or a URL", "a", dict(a=3), self.path("x.tif"))
 
     def test_mistakes_name_arguments(self) -> None:
         out = self.path("x.tif")
         for want, call in {
-            'outputs: there is none, want at least one, such as {"out": "ndvi.tif"}':
+            'outputs: there is none, expected at least one, such as {"out": "ndvi.tif"}':
                 lambda: leat.apply("red", self.scene),
-            'inputs: there is none, want at least one, such as {"red": "B4.tif"}':
+            'inputs: there is none, expected at least one, such as {"red": "B4.tif"}':
                 lambda: leat.apply("1", {}, out),
-            "function: there are several outputs, want a dict with an expression for each: a, b":
+            "function: there are several outputs, expected a dict with an expression for each: "
+            "a, b":
                 lambda: leat.apply("red", self.scene, dict(a=out, b=self.path("y.tif"))),
             "hint: use another name or directory (outputs)":
                 lambda: leat.apply("red", self.scene, "/nonexistent/x.tif"),

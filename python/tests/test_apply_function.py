@@ -397,7 +397,7 @@ class Failures(SceneCase):
 
     def test_mistakes(self) -> None:
         for options, pattern in [
-                (dict(workers="many"), "workers 'many': want 0, 'threads' or a number"),
+                (dict(workers="many"), "workers 'many': expected 0, 'threads' or a number"),
                 (dict(workers=-1), "workers -1"),
                 (dict(on="slurm"), "needs a number of workers"),
                 (dict(on="slurm", workers=0), "in this process"),
@@ -405,7 +405,7 @@ class Failures(SceneCase):
                 (dict(workers=1, python_executable="/nonexistent"), "Python can't be started")]:
             with self.subTest(options), self.assertRaisesRegex(leat.JobError, pattern):
                 leat.apply(ndvi, self.scene, self.path("x.tif"), **options)
-        with self.assertRaisesRegex(TypeError, "overlap: got 1.5, want a whole number"):
+        with self.assertRaisesRegex(TypeError, "overlap: got 1.5, expected a whole number"):
             leat.apply(ndvi, self.scene, self.path("x.tif"), overlap=1.5)  # type: ignore[arg-type]
         self.assertEqual(self.left(), [])
 

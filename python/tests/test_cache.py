@@ -106,7 +106,7 @@ class Entries(Cases):
         c.put(4, b"last")
         for i in (-1, -5, 5, 1 << 40, 1 << 70):
             for call in (c.get, c.view, lambda i: c.put(i, b""), lambda i: c.get_or_fill(i, bytes)):
-                with self.assertRaisesRegex(IndexError, f"slot {i}: want 0 to 4"):
+                with self.assertRaisesRegex(IndexError, f"slot {i}: expected 0 to 4"):
                     call(i)
         for i in ("1", 1.5, None):
             with self.assertRaises(TypeError):
@@ -270,13 +270,13 @@ class Entries(Cases):
         for call in (c.get, c.view, c.get_array, lambda i: c.put(i, b""),
                      lambda i: c.get_or_fill(i, bytes)):
             for i in (wrong, 1.0, None):
-                with self.assertRaisesRegex(TypeError, "slot: got .*, want a whole number"):
+                with self.assertRaisesRegex(TypeError, "slot: got .*, expected a whole number"):
                     call(i)
-        with self.assertRaisesRegex(TypeError, "data: got str, want bytes"):
+        with self.assertRaisesRegex(TypeError, "data: got str, expected bytes"):
             c.put(0, wrong)
-        with self.assertRaisesRegex(TypeError, "function: got str, want a function"):
+        with self.assertRaisesRegex(TypeError, "function: got str, expected a function"):
             c.get_or_fill(0, wrong)
-        with self.assertRaisesRegex(TypeError, "returned str, want bytes"):
+        with self.assertRaisesRegex(TypeError, "returned str, expected bytes"):
             c.get_or_fill(0, lambda: wrong)
         self.assertIsNone(c.get(0))
 
@@ -455,9 +455,9 @@ class Files(Cases):
         self.assertEqual(os.stat(self.path("c")).st_mode & 0o777, 0o600)
         with self.named(10) as c:
             self.assertEqual((c.get(3), c.max_bytes, c.stats().stored), (b"three", 1 << 20, 1))
-        with self.assertRaisesRegex(leat.Error, "it has 10 slots, want 11"):
+        with self.assertRaisesRegex(leat.Error, "it has 10 slots, expected 11"):
             self.named(11)
-        with self.assertRaisesRegex(leat.Error, "max_bytes is 1048576, want 2097152"):
+        with self.assertRaisesRegex(leat.Error, "max_bytes is 1048576, expected 2097152"):
             self.named(10, max_bytes="2M")
         self.assertEqual(os.listdir(self.dir), ["c"])
 

@@ -175,7 +175,7 @@ def send(layout: Layout, function: Callable[..., Any], other: Any) -> dict[str, 
         if name is None:
             raise ParameterError(
                 f"the function {_identity.describe(function)} can't be sent to other processes: "
-                "want a function of a module or of the program, or cloudpickle to be installed")
+                "expected a function of a module or of the program, or cloudpickle to be installed")
         params["function"] = name
         function = None  # type: ignore[assignment]
     try:

@@ -91,7 +91,7 @@ class Job:
         grids = {path: _grid_of(path, dataset) for path, dataset in self.datasets.items()
                  if dataset is not None}
         if c.referenceImage is not None and c.referencePixgrid is not None:
-            raise ParameterError("setReferenceImage and setReferencePixgrid: want one of them")
+            raise ParameterError("setReferenceImage and setReferencePixgrid: expected one of them")
         self.crs_file: Optional[str] = None
         if c.referenceImage is not None:
             path = c.referenceImage
@@ -113,7 +113,7 @@ class Job:
         else:
             raise ParameterError("no input is a raster: set a reference image or pixgrid")
         if c.footprint not in (const.INTERSECTION, const.UNION, const.BOUNDS_FROM_REFERENCE):
-            raise ParameterError(f"footprint {c.footprint!r}: want INTERSECTION, UNION or "
+            raise ParameterError(f"footprint {c.footprint!r}: expected INTERSECTION, UNION or "
                                  "BOUNDS_FROM_REFERENCE")
         extents = list(grids.values())
         if c.filesforextent is not None:
@@ -379,7 +379,7 @@ class Job:
         if side is not None:
             co["BLOCKSIZE"] = side
         if side is not None and not side.isdecimal():
-            raise ParameterError(f"setCreationOptions: BLOCKXSIZE={side}: want a number")
+            raise ParameterError(f"setCreationOptions: BLOCKXSIZE={side}: expected a number")
         self.tiles[leat_name] = int(side) if side is not None else None
         self.set("co", leat_name, co)
 
@@ -406,7 +406,7 @@ class Job:
         if kind is None:
             kind = const.DEFAULT_OVERVIEWAGGREGRATIONTYPE
         if kind.upper() not in _METHODS:
-            raise ParameterError(f"setOverviewAggregationType: {kind!r}: want one of "
+            raise ParameterError(f"setOverviewAggregationType: {kind!r}: expected one of "
                                  f"{', '.join(_METHODS)}")
         method = kind.lower()
         # RIOS takes the pixel at the centre of a cell; GDAL, in a second pass, takes another.
@@ -488,7 +488,7 @@ def _whole_pixels(grid: PixelGridDefn) -> tuple[float, float, float, float]:
 def _split(option: str) -> tuple[str, str]:
     key, equals, value = str(option).partition("=")
     if not equals or not key:
-        raise ParameterError(f"setCreationOptions: {option!r}: want NAME=VALUE")
+        raise ParameterError(f"setCreationOptions: {option!r}: expected NAME=VALUE")
     return key, value
 
 
@@ -498,7 +498,7 @@ def _number(value: Any) -> str:
     if isinstance(number, (bool, int)):
         return str(int(number))
     if not isinstance(number, float):
-        raise ParameterError(f"{value!r}: want a number")
+        raise ParameterError(f"{value!r}: expected a number")
     return str(int(number)) if number.is_integer() and abs(number) < 2 ** 53 else repr(number)
 
 
@@ -508,5 +508,5 @@ def _whole(name: str, value: Any, least: int) -> int:
     except (TypeError, ValueError):
         number = least - 1
     if number < least or number != value:
-        raise ParameterError(f"{name} {value!r}: want a whole number from {least}")
+        raise ParameterError(f"{name} {value!r}: expected a whole number from {least}")
     return number

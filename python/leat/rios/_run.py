@@ -26,7 +26,8 @@ def run(function: Callable[..., Any], infiles: FilenameAssociations,
         outfiles: FilenameAssociations, other: Any, controls: ApplierControls) -> ApplierReturn:
     """Run the function over all blocks."""
     if not isinstance(controls, ApplierControls):
-        raise WrongControlsObject(f"controls: got {type(controls).__name__}, want ApplierControls")
+        raise WrongControlsObject(f"controls: got {type(controls).__name__}, expected "
+                                  "ApplierControls")
     job = Job(infiles, outfiles, controls)
     options = dict(job.options)
     overlap = options.pop("overlap")

@@ -230,7 +230,7 @@ def findCommonRegion(gridList: Sequence[PixelGridDefn], refGrid: PixelGridDefn,
     if combine == BOUNDS_FROM_REFERENCE:
         return refGrid
     if combine not in (INTERSECTION, UNION):
-        raise ParameterError(f"footprint {combine!r}: want INTERSECTION, UNION or "
+        raise ParameterError(f"footprint {combine!r}: expected INTERSECTION, UNION or "
                              "BOUNDS_FROM_REFERENCE")
     grids = list(gridList)
     if combine == INTERSECTION and not all(grid.equalProjection(refGrid) for grid in grids):

@@ -62,20 +62,20 @@ class ConcurrencyStyle:
                  computeBufferPopTimeout: Optional[float] = 20,
                  computeBarrierTimeout: Optional[float] = 600) -> None:
         if computeWorkerKind not in _KINDS:
-            raise ValueError(f"computeWorkerKind {computeWorkerKind!r}: want one of "
+            raise ValueError(f"computeWorkerKind {computeWorkerKind!r}: expected one of "
                              f"{', '.join(_KINDS)}")
         for name, number in (("numReadWorkers", numReadWorkers),
                              ("numComputeWorkers", numComputeWorkers)):
             if not isinstance(number, int) or number < 0:
-                raise ValueError(f"{name} {number!r}: want a number from 0")
+                raise ValueError(f"{name} {number!r}: expected a number from 0")
         if computeWorkerKind == CW_NONE and numComputeWorkers > 0:
-            raise ValueError(f"numComputeWorkers {numComputeWorkers}: want 0, or a "
+            raise ValueError(f"numComputeWorkers {numComputeWorkers}: expected 0, or a "
                              "computeWorkerKind other than CW_NONE")
         if (computeWorkerKind != CW_NONE and numComputeWorkers == 0
                 and not singleBlockComputeWorkers):
-            raise ValueError(f"numComputeWorkers 0: want at least 1 for {computeWorkerKind}")
+            raise ValueError(f"numComputeWorkers 0: expected at least 1 for {computeWorkerKind}")
         if computeWorkerKind == CW_THREADS and computeWorkersRead:
-            raise ValueError("computeWorkersRead: want False or None for CW_THREADS")
+            raise ValueError("computeWorkersRead: expected False or None for CW_THREADS")
         self.computeWorkerKind = computeWorkerKind
         self.numComputeWorkers = numComputeWorkers
         self.singleBlockComputeWorkers = singleBlockComputeWorkers
@@ -343,6 +343,6 @@ def file_text(value: Any, what: str) -> str:
     try:
         text = os.fspath(value)
     except TypeError:
-        raise TypeError(f"{what}: got {type(value).__name__}, want a path or a list of "
+        raise TypeError(f"{what}: got {type(value).__name__}, expected a path or a list of "
                         "paths") from None
     return os.fsdecode(text)
