@@ -95,9 +95,11 @@ func (s *rawStatistic) byRow(ev *Evaluator, in *instr, off, n int) {
 		middleKeys(low, rows[max(middle-1, 0)], rows[middle], counts)
 		s.between(d, low, rows[middle], 0.5)
 	case mixed:
+		zero := s.zero()
 		for i, c := range counts {
-			k := &s.ranks[max(c, 1)]
-			d[i] = float32(s.value(s.number(rows[k.low][i]), s.number(rows[k.high][i]), k.fraction))
+			k := &s.steps[c]
+			x, y := int32(rows[k.from][i]), int32(rows[k.to][i])
+			d[i] = float32(float64(x-zero) + float64(float64(y-x)*k.fraction))
 		}
 	case k.low == k.high:
 		s.between(d, rows[k.low], rows[k.low], 0)
@@ -129,11 +131,15 @@ func (s *rawStatistic) between(d []float32, low, high []uint16, fraction float64
 
 // blend sets d to the numbers at a fraction of the way from those of a to those of b.
 func (s *rawStatistic) blend(d []float32, a, b []uint16, fraction float64) {
-	zero := int32(0)
+	blendPixels(d, a, b, s.zero(), fraction)
+}
+
+// zero returns the key of the pixel 0.
+func (s *rawStatistic) zero() int32 {
 	if s.signed {
-		zero = 1 << 15
+		return 1 << 15
 	}
-	blendPixels(d, a, b, zero, fraction)
+	return 0
 }
 
 // blendPixels computes a - zero + (b - a) * fraction in float64.
@@ -151,13 +157,6 @@ func (s *rawStatistic) numbers(d []float32, keys []uint16) {
 	if s.signed {
 		kernels32.vk[opSub](d, d, 1<<15)
 	}
-}
-
-func (s *rawStatistic) number(key uint16) float64 {
-	if s.signed {
-		return float64(key) - 1<<15
-	}
-	return float64(key)
 }
 
 // invertSigns inverts the highest bits of integers of 16 bits, four at a time.
