@@ -121,6 +121,47 @@ var decodeOnce = []Job{
 	{Controls: Controls{WindowWidth: 256, WindowHeight: 768}, Concurrency: Concurrency{Readers: 4}},
 }
 
+// TestBlocksOfManyInputs plans blocks whose inputs stay in a processor's cache, but have two tiles
+// of each file.
+func TestBlocksOfManyInputs(t *testing.T) {
+	dir := t.TempDir()
+	const side = 8192
+	one := write(t, filepath.Join(dir, "one.tif"), mapGrid(side, side, 0, 0), make([]uint8, side*side),
+		func(o *Output) { o.TileSize = 512 })
+	data, err := os.ReadFile(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	for i := range 40 {
+		files = append(files, filepath.Join(dir, fmt.Sprintf("%d.tif", i)))
+		if err := os.WriteFile(files[i], data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ files, overlap, width, height int }{
+		{1, 0, 2048, 512},
+		{16, 0, 2048, 512},
+		{17, 0, 1024, 512},
+		{40, 0, 1024, 512},
+		{40, 4, 1024, 1024},
+	} {
+		job := Job{Inputs: map[string]Input{"t": {Files: files[:c.files], List: true}}, Func: nothing,
+			Outputs: map[string]Output{"o": {Path: filepath.Join(dir, "o.tif"), Type: ndarray.Uint8, Bands: 1,
+				NoOverviews: true}},
+			Controls:    Controls{Overlap: c.overlap},
+			Concurrency: Concurrency{Workers: 2}}
+		p, err := MakePlan(t.Context(), job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b := p.Blocks; b.WindowWidth != c.width || b.WindowHeight != c.height {
+			t.Errorf("%d files, overlap %d: blocks of %d x %d, expected %d x %d", c.files, c.overlap, b.WindowWidth,
+				b.WindowHeight, c.width, c.height)
+		}
+	}
+}
+
 func TestTileCache(t *testing.T) {
 	dir := t.TempDir()
 	strips := filepath.Join(dir, "strips.tif")

@@ -16,6 +16,10 @@ import (
 // of microseconds) is negligible, small enough that a few blocks per worker stay below 100 MB.
 const targetPixels = 1 << 20
 
+// targetBytes is the size of a block's inputs to aim for if they are tiles of local files: more are
+// written to main memory and read from there, instead of a processor's cache.
+const targetBytes = 16 << 20
+
 // alignment returns the units of block sides: a block has whole output tiles, and whole cells of
 // all overview levels that are made block by block.
 func alignment(outs []*output.Output, grid raster.Grid) (w, h int) {
@@ -62,7 +66,7 @@ func (z *sizing) choose(alignW, alignH int) error {
 	if z.chooseForOverviews(tileW, tileH) {
 		return nil
 	}
-	most := z.target()
+	most := z.target(tileW * tileH)
 	for _, cell := range [][2]int{{tileW, tileH}, {alignW, alignH}} {
 		for target := z.sparse(cell, most, square); target > targetPixels/64; target /= 2 {
 			w, h := z.grow(cell, target, square)
@@ -133,14 +137,35 @@ func (z *sizing) grow(cell [2]int, target int, square bool) (w, h int) {
 // pixels are read once more.
 const marginShare = 8
 
-// target returns the size of blocks to aim for, in pixels.
-func (z *sizing) target() int {
+// target returns the size of blocks to aim for, in pixels. A block of tiles of cell pixels has two
+// tiles of each file at least, which are decoded faster together.
+func (z *sizing) target(cell int) int {
 	least := int64(marginShare) * int64(z.overlap)
 	target := cmp.Or(z.blockPixels, targetPixels)
 	for int64(target) < min(least*least, int64(z.grid.Width)*int64(z.grid.Height)) && target < 1<<30 {
 		target *= 2
 	}
+	if pixel := z.tiledBytes(); pixel > 0 && z.overlap == 0 {
+		for target/2 >= 2*cell && target > targetBytes/pixel {
+			target /= 2
+		}
+	}
 	return target
+}
+
+// tiledBytes returns the size of a pixel of all inputs, 0 if some are not tiles of local files: to
+// read those in more and smaller parts takes longer.
+func (z *sizing) tiledBytes() (pixel int) {
+	for _, f := range z.in.Files {
+		if len(f.Layers) == 0 {
+			continue
+		}
+		if f.Warp != nil || f.Remote != nil || f.MayWait() || f.Info.TileWidth >= f.Info.Grid.Width {
+			return 0
+		}
+		pixel += len(f.Layers) * f.Type.Size()
+	}
+	return pixel
 }
 
 func mod(a, n int) int { return ((a % n) + n) % n }
