@@ -142,7 +142,7 @@ func (f *pythonFlags) finalizeSocket() error {
 func (f *pythonFlags) addTo(job *apply.Job, out *outputFlags) error {
 	job.Expressions = nil
 	job.Python = &f.python
-	job.Controls.Overlap = f.overlap
+	job.Controls.Overlap = max(f.overlap, 0) // Finalize reports others
 	if len(out.exprs) > 0 {
 		return errors.New("-e and --python: use one of them")
 	}

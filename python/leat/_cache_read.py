@@ -108,7 +108,7 @@ class CacheReader(CacheState):
         try:
             return _npy.decode(entry)
         except ValueError as e:
-            raise ValueError(f"entry {i} of {self._name()}: {e}") from None
+            raise ValueError(f"entry {i} of the cache {self._name()}: {e}") from None
 
     def _slot(self, i: int) -> int:
         """Return the offset in slot i, 0 for none."""

@@ -401,7 +401,8 @@ class Failures(SceneCase):
                 (dict(workers=-1), "workers -1"),
                 (dict(on="slurm"), "needs a number of workers"),
                 (dict(on="slurm", workers=0), "in this process"),
-                (dict(scale=2), "only expressions have it"), (dict(overlap=-1), "use 0 or more"),
+                (dict(scale=2), "only expressions have it"),
+                (dict(overlap=-1), r"\Aoverlap -1: use 0 or more pixels\Z"),
                 (dict(workers=1, python_executable="/nonexistent"), "Python can't be started")]:
             with self.subTest(options), self.assertRaisesRegex(leat.JobError, pattern):
                 leat.apply(ndvi, self.scene, self.path("x.tif"), **options)

@@ -317,7 +317,7 @@ class Entries(Cases):
         for bad in (b"data", b"\x93NUMPY\1\0v\0{", bytes(c.view(0))[:-1]):
             c = self.cache()
             c.put(0, bad)
-            with self.assertRaisesRegex(ValueError, "entry 0 of .*: "):
+            with self.assertRaisesRegex(ValueError, "entry 0 of the cache .*: "):
                 c.get_array(0)
 
     def npy(self, c: leat.Cache, i: int) -> str:

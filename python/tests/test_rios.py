@@ -504,6 +504,15 @@ class Outputs(RiosCase):
                 self.apply(copy, {"a": a}, {"o": self.path("o.img")}, **controls)
         self.assertEqual(os.listdir(self.dir), ["a.tif"])
 
+    def test_unknown_resampling_is_refused(self) -> None:
+        controls = rios("applier").ApplierControls()
+        for method in ("near", "nearest", "CubicSpline", "q3"):
+            controls.setResampleMethod(method, "a")
+        for method in ("zz", "", "ne"):
+            with self.assertRaisesRegex(rios("rioserrors").ParameterError,
+                                        f"{method!r}: expected one of near, "):
+                controls.setResampleMethod(method, "a")
+
     @slow("starts leat several times")
     def test_different_settings_for_outputs_are_refused(self) -> None:
         a = self.raster("a.tif", scene(1, 300, 300))

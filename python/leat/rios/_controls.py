@@ -8,7 +8,12 @@ from typing import Any, Callable, Iterable, Optional, Sequence, Union
 import numpy as np
 
 from . import const
+from .rioserrors import ParameterError
 from .structures import ConcurrencyStyle
+
+_RESAMPLING = ("near", "bilinear", "cubic", "cubicspline", "lanczos", "average", "rms", "mode",
+               "max", "min", "med", "q1", "q3", "sum")
+"""The methods of GDAL, which takes some longer names too, such as nearest."""
 
 
 class ApplierControls:
@@ -142,7 +147,13 @@ class ApplierControls:
         self.setOptionForImagename("inputnodata", imagename, nodataValue)
 
     def setResampleMethod(self, resampleMethod: str, imagename: Optional[str] = None) -> None:
-        """Set how inputs are resampled: near (default), bilinear, cubic and the others of leat."""
+        """Set how inputs are resampled: near (default), bilinear, cubic and the others of leat.
+
+        Another name is a ParameterError, even if no input is resampled.
+        """
+        if isinstance(resampleMethod, str) and not resampleMethod.lower().startswith(_RESAMPLING):
+            raise ParameterError(f"setResampleMethod: {resampleMethod!r}: expected one of "
+                                 f"{', '.join(_RESAMPLING)}")
         self.setOptionForImagename("resampleMethod", imagename, resampleMethod)
 
     def selectInputImageLayers(self, layerselection: Sequence[int],
