@@ -143,6 +143,24 @@ func (e *Encoder) Encode(dst, tile []byte) ([]byte, error) {
 // much memory.
 func (e *Encoder) EncodeOver(dst, tile []byte) ([]byte, error) { return e.encodeTo(dst, tile, tile) }
 
+// EncodeRows is Encode for a tile whose rows begin stride bytes apart; the last one ends src. It
+// overwrites spare, which has the size of a tile and does not overlap src.
+func (e *Encoder) EncodeRows(dst, src []byte, stride int, spare []byte) ([]byte, error) {
+	n := e.shape.Bytes() / e.shape.Height
+	if stride < n || len(src) != (e.shape.Height-1)*stride+n || len(spare) != e.shape.Bytes() {
+		return dst, fmt.Errorf("tile has %d bytes with rows %d bytes apart, expected %d rows of %d", len(src), stride,
+			e.shape.Height, n)
+	}
+	pixel := e.shape.Samples * e.shape.Type.Size()
+	if e.coding.Predictor < 2 || e.swapped != nil || bytes.Equal(src[pixel:n], src[:n-pixel]) { // maybe uniform
+		for y := range e.shape.Height {
+			copy(spare[y*n:(y+1)*n], src[y*stride:])
+		}
+		return e.EncodeOver(dst, spare)
+	}
+	return e.encode(dst, src, stride, spare)
+}
+
 // encodeTo is Encode with memory for the tile after the predictor, which may be the tile's.
 func (e *Encoder) encodeTo(dst, tile, scratch []byte) ([]byte, error) {
 	if len(tile) != e.shape.Bytes() {
@@ -156,7 +174,7 @@ func (e *Encoder) encodeTo(dst, tile, scratch []byte) ([]byte, error) {
 	if uniform { // before its pixels are overwritten
 		e.uniform.pixel, e.uniform.encoded = append(e.uniform.pixel[:0], tile[:pixel]...), e.uniform.encoded[:0]
 	}
-	out, err := e.encode(dst, tile, scratch)
+	out, err := e.encode(dst, tile, len(tile)/e.shape.Height, scratch)
 	if n := len(out) - len(dst); uniform && (err != nil || n > maxUniform) {
 		e.uniform.pixel = e.uniform.pixel[:0]
 	} else if uniform {
@@ -165,21 +183,22 @@ func (e *Encoder) encodeTo(dst, tile, scratch []byte) ([]byte, error) {
 	return out, err
 }
 
-func (e *Encoder) encode(dst, tile, scratch []byte) ([]byte, error) {
+// encode encodes a tile whose rows begin stride bytes apart; there are gaps only with a predictor.
+func (e *Encoder) encode(dst, tile []byte, stride int, scratch []byte) ([]byte, error) {
 	src := tile
 	if e.swapped != nil {
 		copy(e.swapped, src)
 		tiff.SwapWords(e.swapped, e.shape.wordSize())
 		src = e.swapped
 	}
-	rowBytes := len(tile) / e.shape.Height
+	rowBytes := e.shape.Bytes() / e.shape.Height
 	size := e.shape.Type.Size()
 	if e.coding.Predictor > 1 {
-		for at := 0; at < len(src); at += rowBytes {
-			row, to := e.nextRow(src[at:at+rowBytes]), scratch[at:at+rowBytes]
+		for y := range e.shape.Height {
+			row, to := e.nextRow(src[y*stride:][:rowBytes]), scratch[y*rowBytes:][:rowBytes]
 			switch {
-			case at > 0 && bytes.Equal(row, e.rows[1]): // as rows of padding are
-				copy(to, scratch[at-rowBytes:])
+			case y > 0 && bytes.Equal(row, e.rows[1]): // as rows of padding are
+				copy(to, scratch[(y-1)*rowBytes:])
 			case e.coding.Predictor == 2:
 				differenceRow(to, row, e.shape.Samples*size, size)
 			default:

@@ -3,6 +3,7 @@ package spool
 import (
 	"encoding/binary"
 	"math"
+	"reflect"
 	"slices"
 	"time"
 
@@ -84,13 +85,19 @@ func (e *Encoder) Encode(b block.Block, a *ndarray.Array, x Extra) (*Record, err
 	for plane := range l.File.Planes() {
 		for at := range l.tilesIn(w) {
 			part := l.tileWindow(0, at.col, at.row)
-			e.gather(a, plane, part.Shift(-w.Col, -w.Row), 0)
+			inBlock := part.Shift(-w.Col, -w.Row)
 			p := recordTile{index: l.File.TileIndex(0, plane, at.col, at.row), offset: len(r.Data)}
 			coding, final := e.chooser.coding()
+			rows, stride := e.rowsInPlace(a, plane, inBlock)
+			inPlace := rows != nil && final && coding.Predictor > 1
+			if !inPlace {
+				e.gather(a, plane, inBlock, 0)
+				rows, stride = e.pixels, len(e.pixels)/l.File.TileHeight
+			}
 			if !final || l.Statistics {
 				start := time.Now()
-				e.readAlpha(a, part.Shift(-w.Col, -w.Row))
-				p.moments = e.moments(plane, part.Width, part.Height)
+				e.readAlpha(a, inBlock)
+				p.moments = e.moments(plane, rows, stride, part.Width, part.Height)
 				if err := e.chooser.offer(p.index, e.pixels, p.moments[0]); err != nil {
 					return nil, err
 				}
@@ -98,7 +105,12 @@ func (e *Encoder) Encode(b block.Block, a *ndarray.Array, x Extra) (*Record, err
 				coding, final = e.chooser.coding()
 			}
 			var err error
-			if r.Data, err = e.encoder(coding).EncodeOver(r.Data, e.pixels); err != nil {
+			if inPlace {
+				r.Data, err = e.encoder(coding).EncodeRows(r.Data, rows, stride, e.pixels)
+			} else {
+				r.Data, err = e.encoder(coding).EncodeOver(r.Data, e.pixels)
+			}
+			if err != nil {
 				return nil, err
 			}
 			p.length, p.final = len(r.Data)-p.offset, final
@@ -116,6 +128,25 @@ func (e *Encoder) Encode(b block.Block, a *ndarray.Array, x Extra) (*Record, err
 	}
 	e.describe(r)
 	return r, nil
+}
+
+// rowsInPlace returns the rows of a tile, stride bytes apart, in the array whose part the tile
+// covers. They are nil if the tile extends beyond the raster or has pixels of several bands, if
+// rows overlap or are in reverse order, or if the pixels are not aligned.
+func (e *Encoder) rowsInPlace(a *ndarray.Array, plane int, part block.Window) (rows []byte, stride int) {
+	f := &e.l.File
+	b, size := a.At(plane), f.Type.Size()
+	stride = b.Strides[0]
+	if part.Width < f.TileWidth || part.Height < f.TileHeight || e.l.bandsPerTile() > 1 ||
+		stride < part.Width*size || stride%size != 0 {
+		return nil, 0
+	}
+	from := b.Offset + part.Row*stride + part.Col*size
+	rows = b.Data[from:][:(part.Height-1)*stride+part.Width*size]
+	if reflect.ValueOf(rows).Pointer()%uintptr(min(size, 8)) != 0 {
+		return nil, 0
+	}
+	return rows, stride
 }
 
 // gather copies the part of the array that a tile of a level covers into e.pixels. Beyond the
@@ -201,17 +232,18 @@ func (e *Encoder) maskFor(band int) []byte {
 	return e.mask
 }
 
-// moments returns the moments of each band of the tile in e.pixels.
-func (e *Encoder) moments(plane, width, height int) []stats.Moments {
+// moments returns the moments of each band of a tile whose rows begin stride bytes apart.
+func (e *Encoder) moments(plane int, rows []byte, stride, width, height int) []stats.Moments {
 	f := &e.l.File
+	size := f.Type.Size()
 	if !f.PixelInterleave {
 		c := e.collectors[plane]
-		return []stats.Moments{c.Tile(e.pixels, e.maskFor(plane), width, height, f.TileWidth, 1)}
+		return []stats.Moments{c.Tile(rows, e.maskFor(plane), width, height, stride/size, 1)}
 	}
 	n := f.Bands
 	list := make([]stats.Moments, n)
 	for i, c := range e.collectors {
-		list[i] = c.Tile(e.pixels[i*f.Type.Size():], e.maskFor(i), width, height, f.TileWidth*n, n)
+		list[i] = c.Tile(rows[i*size:], e.maskFor(i), width, height, stride/size, n)
 	}
 	return list
 }
