@@ -215,8 +215,8 @@ type planFileDoc struct {
 	Expression string    `json:"expression"`
 	Layout     tileDoc   `json:"layout"`
 	Bands      []bandDoc `json:"bands"`
-	Notes      []string  `json:"notes"`              // what the format does not keep
-	Polygons   bool      `json:"polygons,omitempty"` // the file has polygons of connected pixels
+	Notes      []string  `json:"notes"`                  // what the format does not keep
+	Polygons   bool      `json:"has_polygons,omitempty"` // the file has polygons of connected pixels
 }
 
 func newPlanDoc(p *outcome.Plan) *planDoc {
