@@ -58,22 +58,18 @@ func newBlockReader(in *resolve.Inputs, blocks block.Plan, margin block.Margin, 
 
 // newBlock returns memory for any block.
 func (r *blockReader) newBlock() (*blockData, error) {
-	places, size := placesOf(r.inputs, r.blocks)
-	region := ndarray.New(ndarray.Complex128, (size+15)/16).Raw()
-	adviseHuge(region)
+	places, _ := placesOf(r.inputs, r.blocks)
 	d := &blockData{files: make([]fileData, len(r.inputs.Files))}
-	d.divide(region, places)
-	return d, nil
-}
-
-// divide gives each file its place in region.
-func (d *blockData) divide(region []byte, places []span) {
-	for i, pl := range places {
-		d.files[i].store = region[pl.at : pl.at+pl.pixels : pl.at+pl.pixels]
-		if pl.mask > 0 {
-			d.files[i].maskStore = region[pl.maskAt : pl.maskAt+pl.mask : pl.maskAt+pl.mask]
+	for i, f := range r.inputs.Files {
+		if len(f.Layers) == 0 {
+			continue
+		}
+		d.files[i].store = ndarray.New(f.Type, places[i].pixels/f.Type.Size()).Raw()
+		if places[i].mask > 0 {
+			d.files[i].maskStore = make([]byte, places[i].mask)
 		}
 	}
+	return d, nil
 }
 
 // read fills d with block b of all files.

@@ -66,7 +66,13 @@ func newSharedBlocks(s *shm.Pool, in *resolve.Inputs, p block.Plan, n int) (list
 	}
 	for begin := 0; begin < n*size; begin += size {
 		d := &blockData{files: make([]fileData, len(in.Files)), region: region, memory: handle, shared: a}
-		d.divide(region[begin:], places)
+		for i, pl := range places {
+			at, maskAt := begin+pl.at, begin+pl.maskAt
+			d.files[i].store = region[at : at+pl.pixels : at+pl.pixels]
+			if pl.mask > 0 {
+				d.files[i].maskStore = region[maskAt : maskAt+pl.mask : maskAt+pl.mask]
+			}
+		}
 		list = append(list, d)
 	}
 	return list, nil

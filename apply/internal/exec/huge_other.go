@@ -1,5 +1,0 @@
-//go:build !linux
-
-package exec
-
-func adviseHuge([]byte) {}
