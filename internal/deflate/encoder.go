@@ -7,15 +7,18 @@ import (
 	"leat/internal/adler"
 )
 
-// Sizes in bytes. A block is a multiple of 8 and fits in one stored block. Smaller blocks gain
-// nothing, and larger ones make noise 0.1 % larger.
+// Sizes in bytes. Smaller blocks gain nothing, and larger ones make noise 0.1 % larger.
 const (
-	blockSize   = 65528
+	blockSize   = 64 << 10
 	segmentSize = 16 * blockSize // of the blocks that share a matcher
 )
 
-// tableSize is the number of places that the matchers remember, in 64 KiB.
-const tableSize = 1 << 15
+// fewSymbols is the number of literals and matches below which a block takes on the next bytes:
+// describing its code would take a large part of it.
+const fewSymbols = 4096
+
+// tableSize is the number of places that the matchers remember, in 128 KiB.
+const tableSize = 1 << 16
 
 // Options describes the bytes to encode.
 type Options struct {
@@ -24,57 +27,68 @@ type Options struct {
 	Predictor int // TIFF's predictor that the bytes went through: 2, 3, or another number for none
 }
 
-// Encoder encodes streams. It holds 340 KiB of tables and tokens, so encoding allocates only the
+// Encoder encodes streams. It holds 420 KiB of tables and tokens, so encoding allocates only the
 // stream. An Encoder is for one goroutine at a time. Its streams do not depend on one another.
 type Encoder struct {
-	kind     kind
-	matchers []matcher // from the quickest to the slowest
-	row      int
+	kind    kind
+	row     int
+	step    int  // see elements
+	lazy    bool // elements looks for a longer match at the next element
+	cleared bool // table is
 
-	table  [tableSize]uint16 // places modulo 65536
-	tokens []uint32          // of a block
+	table  [2 * tableSize]uint16 // places modulo 65536
+	tokens []uint32              // of a block
 	code   code
+	pieces [3]piece // of a sample
 }
 
-// matcher divides src[at:end] into literals and matches. It stores their tokens in e.tokens and
+// matcher divides src[at:end] into literals and matches. It stores their tokens in tokens and
 // returns how many elements it stored. Matches may refer to bytes before at.
-type matcher func(e *Encoder, src []byte, at, end int) int
+type matcher func(e *Encoder, tokens []uint32, src []byte, at, end int) int
 
 // kind is the kind of data, by which the slowest matcher is selected.
 type kind int
 
 const (
 	other  kind = iota
-	planes      // the bytes of floats after predictor 3, or of differences of more than 16 bits
+	planes      // the bytes of floats after predictor 3
 	pixels      // differences of 16 bits
 )
 
+// A matcher that takes longer is chosen only if it makes the sample smaller by 1/saving. The last
+// ones, which take up to four times as long, must save more.
 const (
-	slowest = 2 // index of a matcher
-	// A slower matcher is chosen only if it makes the sample smaller by 1/saving.
-	saving = 500
-	// The slowest matcher of pixels takes three times as long and must save more.
-	savingOfPixels = 40
-	// The slowest matcher is tried only if a quicker one makes the sample smaller by 1/noisy.
-	noisy = 500
-	// A sample that shrinks to 1/empty of its size has large areas without data.
-	empty = 32
+	saving           = 500
+	savingOfElements = 100
+	savingOfPixels   = 40
+)
+
+// Limits of the size to which runs encodes a sample, as a part of its own size.
+const (
+	empty = 32  // below 1/32 there are large areas without data
+	full  = 4   // below 1/4 the data repeat, and above 3/4, in scenes, pixels repeat too seldom
+	noisy = 500 // above 1-1/500, matches of elements are not tried
 )
 
 // NewEncoder returns an encoder of data that o describes.
 func NewEncoder(o Options) *Encoder {
-	e := &Encoder{row: o.Row, tokens: make([]uint32, blockSize+16), code: code{vector: hasVBMI}}
+	e := &Encoder{row: o.Row, step: 1, tokens: make([]uint32, blockSize+fewSymbols+16), code: code{vector: hasVBMI}}
 	if o.Row <= 0 || o.Row >= window {
 		e.row = 1
 	}
-	e.matchers = []matcher{(*Encoder).runs, (*Encoder).sixBytes}
+	switch o.Element {
+	case 2, 4, 8:
+		e.step = o.Element
+	case 16:
+		e.step = 8
+	}
 	switch {
-	case o.Predictor == 3 || o.Predictor == 2 && o.Element > 2:
-		e.matchers, e.kind = append(e.matchers, (*Encoder).fiveBytes), planes
+	case o.Predictor == 3:
+		e.kind = planes
 	case o.Predictor == 2 && o.Element == 2:
-		e.matchers, e.kind = append(e.matchers, (*Encoder).pixels), pixels
+		e.kind = pixels
 	default:
-		e.matchers = append(e.matchers, (*Encoder).rows)
+		e.lazy = e.step == 1 || e.step == 4
 	}
 	return e
 }
@@ -89,14 +103,10 @@ func (e *Encoder) AppendZlib(dst, src []byte) []byte {
 		w.grow(2)
 		w.add(3, 10) // the last block, with the fixed codes, and its end
 	}
-	clear(e.table[:])
+	e.cleared = false
 	for at := 0; at < len(src); at += segmentSize {
 		end := min(at+segmentSize, len(src))
-		find := e.choose(src, at, end)
-		for at := at; at < end; at += blockSize {
-			to := min(at+blockSize, end)
-			e.block(&w, src, at, to, find(e, src, at, to), to == len(src))
-		}
+		e.segment(&w, src, at, end, e.choose(src, at, end))
 	}
 	w.align()
 	out := binary.BigEndian.AppendUint32(w.out[:w.at], adler.Checksum(src))
@@ -104,89 +114,140 @@ func (e *Encoder) AppendZlib(dst, src []byte) []byte {
 	return out
 }
 
+// segment writes src[at:end] as blocks. A block takes on the next bytes while it has few symbols.
+func (e *Encoder) segment(w *bitWriter, src []byte, at, end int, find matcher) {
+	for at < end {
+		n, symbols, to := 0, 0, at
+		for to < end && symbols < fewSymbols {
+			next := min(to+blockSize, end)
+			k := find(e, e.tokens[n:], src, to, next)
+			symbols += countSymbols(e.tokens[n : n+k])
+			n, to = n+k, next
+		}
+		e.block(w, src, at, to, n, to == len(src))
+		at = to
+	}
+}
+
+// countSymbols returns the number of literals and matches of tokens, or one that is not below
+// fewSymbols.
+func countSymbols(tokens []uint32) int {
+	n := len(tokens)
+	for i := 0; i < len(tokens) && n < fewSymbols; i++ {
+		if t := tokens[i]; t >= literalRun {
+			i++
+			n += int(t &^ literalRun)
+		}
+	}
+	return n
+}
+
+// places returns the table, in which matchers store places. Streams start with an empty one.
+func (e *Encoder) places() []uint16 {
+	if !e.cleared {
+		clear(e.table[:])
+		e.cleared = true
+	}
+	return e.table[:]
+}
+
 // choose returns the matcher for src[at:end]: it compares the sizes to which each encodes a sample.
 func (e *Encoder) choose(src []byte, at, end int) matcher {
-	pieces := samplePieces(at, end)
-	raw := 0
-	for _, p := range pieces {
-		raw += 8 * (p.end - p.at)
+	s := e.newSample(src, at, end)
+	best, size := matcher((*Encoder).runs), s.size((*Encoder).runs)
+	try := func(m matcher, saving int) bool {
+		n := s.size(m)
+		if n >= size-size/saving {
+			return false
+		}
+		best, size = m, n
+		return true
 	}
-	best, size := 0, e.sampleSize(0, src, pieces)
-	for i := 1; i < len(e.matchers); i++ {
-		if i == slowest {
-			if e.kind != other && size < raw/empty {
-				if n := e.sizeBy((*Encoder).sparse, src, pieces); n < size-size/saving {
-					return (*Encoder).sparse
-				}
-			}
-			most := raw - raw/noisy
-			if e.kind == pixels && best == 0 {
-				most = raw * 3 / 4 // in scenes that shrink less, pixels repeat too seldom
-			}
-			if size > most || e.kind == planes && best == 0 {
-				break // it would find nothing, or too little
-			}
-			if e.kind == pixels && len(pieces) > 1 {
-				// Pixels repeat at great distances. The first piece has few bytes before it, so its
-				// size would underrate this matcher.
-				pieces = pieces[1:]
-				size = e.sampleSize(best, src, pieces)
-			}
+	if size < s.raw/empty {
+		if try((*Encoder).sparse, saving) && e.kind != other {
+			return best
 		}
-		least := saving
-		if i == slowest && e.kind == pixels {
-			least = savingOfPixels
-		}
-		if n := e.sampleSize(i, src, pieces); n < size-size/least {
-			best, size = i, n
+		if e.kind != planes {
+			try((*Encoder).elements, saving)
+			return best
 		}
 	}
-	return e.matchers[best]
+	if size < s.raw/full && e.kind != planes {
+		return (*Encoder).elements
+	}
+	repeats := try((*Encoder).sixBytes, saving)
+	switch {
+	case e.kind == planes:
+		if repeats {
+			try((*Encoder).fiveBytes, saving)
+		}
+	case e.kind == pixels && (repeats || size <= s.raw/full*(full-1)):
+		if try((*Encoder).pixelsAfterWindow, savingOfPixels) {
+			best = (*Encoder).pixels
+		}
+	case e.kind == other && e.step == 1 && size < s.raw-s.raw/noisy:
+		try((*Encoder).elements, savingOfElements)
+	case e.kind == other && size < s.raw-s.raw/noisy:
+		if try((*Encoder).elementsAfterWindow, savingOfElements) {
+			best = (*Encoder).elements
+		}
+	}
+	return best
 }
 
 // piece is a part of a sample: places in the source.
 type piece struct{ at, end int }
 
-// samplePieces returns a sample of src[at:end]. It includes the beginning, middle and end, since
-// tiles at the edges of rasters end with padding.
-func samplePieces(at, end int) []piece {
-	const number, shortest = 3, 4 << 10
+// sample is a part of src by which a matcher is chosen.
+type sample struct {
+	e      *Encoder
+	src    []byte
+	pieces []piece
+	raw    int // bits of a block
+}
+
+// newSample returns a sample of src[at:end]. Its pieces are near the beginning, in the middle, and
+// at the end: tiles at the edges of rasters end with padding.
+func (e *Encoder) newSample(src []byte, at, end int) sample {
+	const number, shortest = len(e.pieces), 2 << 10
 	n := end - at
+	s := sample{e: e, src: src, pieces: e.pieces[:0], raw: 8 * min(n, blockSize)}
 	if n <= number*shortest {
-		return []piece{{at, end}}
+		s.pieces = append(s.pieces, piece{at, end})
+		return s
 	}
 	length := max(shortest, n/96&^7)
-	pieces := make([]piece, number)
-	for k := range pieces {
-		from := at + k*(n-length)/(number-1)&^7
-		pieces[k] = piece{from, from + length}
+	// Matchers that find repetitions at great distances would be underrated by a first piece with
+	// few bytes before it.
+	first := min(window, (n-length)/4)
+	for k := range number {
+		from := at + (first+k*(n-length-first)/(number-1))&^7
+		s.pieces = append(s.pieces, piece{from, from + length})
 	}
-	return pieces
+	return s
 }
 
-// sampleSize returns the number of bits to which e.matchers[i] encodes the pieces.
-func (e *Encoder) sampleSize(i int, src []byte, pieces []piece) int {
-	find := e.matchers[i]
-	if i == slowest && e.kind == pixels {
-		find = (*Encoder).pixelsAfterWindow
+// size returns the number of bits to which a matcher would encode a block of bytes like the
+// sample's.
+func (s *sample) size(find matcher) int {
+	c := &s.e.code
+	c.clear()
+	n := 0
+	for _, p := range s.pieces {
+		c.count(s.e.tokens[:find(s.e, s.e.tokens, s.src, p.at, p.end)], s.src)
+		n += p.end - p.at
 	}
-	return e.sizeBy(find, src, pieces)
-}
-
-func (e *Encoder) sizeBy(find matcher, src []byte, pieces []piece) int {
-	e.code.clear()
-	for _, p := range pieces {
-		e.code.count(e.tokens[:find(e, src, p.at, p.end)], src)
-	}
-	return e.code.build()
+	bits, head := c.build()
+	return head + bits*(s.raw/8)/n
 }
 
 // block writes the first n tokens as a block, or a stored block of src[at:end] if that is shorter.
 func (e *Encoder) block(w *bitWriter, src []byte, at, end, n int, last bool) {
 	e.code.clear()
 	e.code.count(e.tokens[:n], src)
-	bits := e.code.build()
-	if stored := end - at + storedHead; bits >= 8*stored {
+	bits, head := e.code.build()
+	bits += head
+	if stored := storedSize(end - at); bits >= 8*stored {
 		w.grow(stored + 1)
 		w.stored(src[at:end], last)
 		return
@@ -204,18 +265,25 @@ func (w *bitWriter) grow(n int) {
 	w.out = w.out[:cap(w.out)]
 }
 
-// storedHead is the size of a stored block's two lengths.
-const storedHead = 4
+// maxStored is the largest size of a stored block.
+const maxStored = 65535
 
-// stored writes p as a stored block.
+// storedSize returns the number of bytes of stored blocks of n bytes, up to one.
+func storedSize(n int) int { return n + (n+maxStored-1)/maxStored*5 }
+
+// stored writes p as stored blocks.
 func (w *bitWriter) stored(p []byte, last bool) {
-	head := uint64(0)
-	if last {
-		head = 1
+	for len(p) > 0 {
+		n := min(len(p), maxStored)
+		head := uint64(0)
+		if last && n == len(p) {
+			head = 1
+		}
+		w.add(head, 3)
+		w.align()
+		w.add(uint64(n), 16)
+		w.add(uint64(n)^0xffff, 16)
+		w.at += copy(w.out[w.at:], p[:n])
+		p = p[n:]
 	}
-	w.add(head, 3)
-	w.align()
-	w.add(uint64(len(p)), 16)
-	w.add(uint64(len(p))^0xffff, 16)
-	w.at += copy(w.out[w.at:], p)
 }

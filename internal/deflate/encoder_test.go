@@ -15,6 +15,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/flate"
+
+	"leat/internal/adler"
 	"leat/internal/inflate"
 	"leat/internal/pytest"
 )
@@ -31,11 +34,15 @@ var layouts = []Options{
 	{Element: 4, Row: 2048, Predictor: 2},
 	{Element: 4, Row: 2048, Predictor: 3},
 	{Element: 1, Row: 1 << 20},
+	{Element: 8, Row: 4096, Predictor: 1},
+	{Element: 8, Row: 4096, Predictor: 2},
+	{Element: 16, Row: 3000, Predictor: 1},
 }
 
 // kinds are kinds of data that the matchers treat differently.
 var kinds = []string{"zero", "noise", "runs", "few", "skew", "ramp", "repeats", "classes", "scene", "floats",
-	"nodata above", "rare bytes", "fibonacci", "nodata"}
+	"nodata above", "rare bytes", "fibonacci", "nodata",
+	"values", "long values"}
 
 // made returns n bytes of a kind, the same on every machine: it computes with integers only.
 func made(kind string, n int) []byte {
@@ -101,6 +108,20 @@ func made(kind string, n int) []byte {
 	case "nodata": // float32 of -9999, planes after predictor 3 in rows of 1024 bytes
 		for i := 0; i < n; i += 256 {
 			p[i] = "\xc6\x56\x20\xc4"[i/256%4]
+		}
+	case "values", "long values": // elements of four and eight bytes, of which many repeat
+		size := 4
+		if kind == "long values" {
+			size = 8
+		}
+		var e [8]byte
+		for i := 0; i < n; i += size {
+			x := uint64(r.IntN(40)*r.IntN(40) + 1<<16)
+			binary.LittleEndian.PutUint64(e[:], x*x*x*0x9e3779b1>>8)
+			if size == 4 {
+				binary.LittleEndian.PutUint32(e[:], uint32(x*x)*2654435761)
+			}
+			copy(p[i:min(i+size, n)], e[:])
 		}
 	case "rare bytes":
 		for i := range p {
@@ -295,29 +316,78 @@ func TestStreamsNeverChange(t *testing.T) {
 	}
 }
 
+// encodeBy encodes with one matcher, whatever the sample says.
+func encodeBy(e *Encoder, find matcher, data []byte) []byte {
+	e.cleared = false
+	w := bitWriter{out: []byte{0x78, 1}, at: 2}
+	for at := 0; at < len(data); at += segmentSize {
+		e.segment(&w, data, at, min(at+segmentSize, len(data)), find)
+	}
+	w.align()
+	return binary.BigEndian.AppendUint32(w.out[:w.at], adler.Checksum(data))
+}
+
 // TestEachMatcher encodes with each matcher, whatever the sample says.
 func TestEachMatcher(t *testing.T) {
 	matchers := map[string]matcher{"runs": (*Encoder).runs,
 		"sixBytes": (*Encoder).sixBytes, "fiveBytes": (*Encoder).fiveBytes,
-		"pixels": (*Encoder).pixels, "rows": (*Encoder).rows, "sparse": (*Encoder).sparse,
-		"pixelsAfterWindow": (*Encoder).pixelsAfterWindow}
+		"pixels": (*Encoder).pixels, "sparse": (*Encoder).sparse, "elements": (*Encoder).elements,
+		"pixelsAfterWindow": (*Encoder).pixelsAfterWindow, "elementsAfterWindow": (*Encoder).elementsAfterWindow}
 	for name, m := range matchers {
-		for _, row := range []int{1, 2, 700, window - 1} {
-			e := NewEncoder(Options{Row: row})
-			e.matchers = []matcher{m}
+		for _, o := range []Options{{Row: 1}, {Row: 2, Element: 2, Predictor: 2}, {Row: 700, Element: 4},
+			{Row: 1400, Element: 2}, {Row: 4096, Element: 8}, {Row: window - 1}} {
+			e := NewEncoder(o)
 			for _, kind := range kinds {
-				for _, n := range []int{1, 2, 12, 13, 14, 22, 250, 30000, 140001} {
+				for _, n := range []int{1, 2, 12, 13, 14, 16, 17, 22, 31, 250, 30000, 140001} {
 					if n > 30000 && testing.Short() {
 						continue
 					}
 					data := made(kind, n)
-					t.Run("", func(t *testing.T) { check(t, e.AppendZlib(nil, data), data) })
+					t.Run("", func(t *testing.T) { check(t, encodeBy(e, m, data), data) })
 					if t.Failed() {
-						t.Fatalf("%s, rows of %d, %d bytes of %s", name, row, n, kind)
+						t.Fatalf("%s, %+v, %d bytes of %s", name, o, n, kind)
 					}
 				}
 			}
 		}
+	}
+}
+
+// TestElementsTakeLess compares with klauspost's level 6, which encoded elements of four bytes
+// before.
+func TestElementsTakeLess(t *testing.T) {
+	data := made("values", 512*512*4)
+	stream := NewEncoder(Options{Element: 4, Row: 2048, Predictor: 1}).AppendZlib(nil, data)
+	check(t, stream, data)
+	var out discard
+	w, err := flate.NewWriter(&out, 6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(stream) > int(out) {
+		t.Errorf("%d bytes, klauspost's encoder takes %d", len(stream), out)
+	}
+}
+
+// TestBlocksTakeOnFewSymbols encodes a tile of nodata with one header, and one of which the half is
+// nodata.
+func TestBlocksTakeOnFewSymbols(t *testing.T) {
+	e := NewEncoder(Options{Element: 2, Row: 1024, Predictor: 2})
+	zero := made("zero", 8*blockSize)
+	stream := e.AppendZlib(nil, zero)
+	check(t, stream, zero)
+	if most := len(zero)/maxMatch*2/8 + 100; len(stream) > most {
+		t.Errorf("%d bytes for equal pixels, at most %d are expected", len(stream), most)
+	}
+	for at := 0; at <= len(zero); at += blockSize/2 + 77 {
+		data := append(append([]byte(nil), zero[:at]...), made("noise", len(zero)-at)...)
+		check(t, e.AppendZlib(nil, data), data)
 	}
 }
 
@@ -372,7 +442,7 @@ func TestWindowBeforeShortPiece(t *testing.T) {
 	e := NewEncoder(Options{Element: 2, Row: 1024, Predictor: 2})
 	for n := range 20 {
 		src := made("scene", 100+n)
-		if k := e.pixelsAfterWindow(src[:len(src):len(src)], 100, len(src)); k > n {
+		if k := e.pixelsAfterWindow(e.tokens, src[:len(src):len(src)], 100, len(src)); k > n {
 			t.Errorf("%d elements for %d bytes", k, n)
 		}
 	}

@@ -11,15 +11,19 @@ const (
 )
 
 // sixBytes finds runs, and matches of at least six bytes, which nearly always save something.
-func (e *Encoder) sixBytes(src []byte, at, end int) int { return e.matches(src, at, end, 6) }
+func (e *Encoder) sixBytes(tokens []uint32, src []byte, at, end int) int {
+	return e.matches(tokens, src, at, end, 6)
+}
 
 // fiveBytes finds runs, and matches of at least five bytes.
-func (e *Encoder) fiveBytes(src []byte, at, end int) int { return e.matches(src, at, end, 5) }
+func (e *Encoder) fiveBytes(tokens []uint32, src []byte, at, end int) int {
+	return e.matches(tokens, src, at, end, 5)
+}
 
 // matches finds runs, and matches of at least least bytes, 5 or 6.
-func (e *Encoder) matches(src []byte, at, end, least int) int {
-	tokens, table := e.tokens, (*[1 << hashBits]uint16)(e.table[:])
+func (e *Encoder) matches(tokens []uint32, src []byte, at, end, least int) int {
 	cut := uint(64 - 8*least)
+	table := (*[1 << hashBits]uint16)(e.places())
 	n, i, missed := 0, at, 0
 	base := 0 // tokens from here on are literals, one or two
 	for i < end-matchGuard {
@@ -106,8 +110,8 @@ func (e *Encoder) matches(src []byte, at, end, least int) int {
 
 // pixels finds matches of at least four bytes that begin with a pixel of two bytes: pairs of 16-bit
 // values repeat, longer sequences seldom do.
-func (e *Encoder) pixels(src []byte, at, end int) int {
-	tokens, table := e.tokens, (*[1 << hashBits]uint16)(e.table[:])
+func (e *Encoder) pixels(tokens []uint32, src []byte, at, end int) int {
+	table := (*[1 << hashBits]uint16)(e.places())
 	n, i, missed := 0, at, 0
 	base := 0 // tokens from here on are literals, one or two
 	for i < end-matchGuard {
@@ -164,17 +168,17 @@ func (e *Encoder) pixels(src []byte, at, end int) int {
 
 // pixelsAfterWindow is pixels after the places of the window before at have been entered in the
 // table.
-func (e *Encoder) pixelsAfterWindow(src []byte, at, end int) int {
-	limit := min(at, end-7)
+func (e *Encoder) pixelsAfterWindow(tokens []uint32, src []byte, at, end int) int {
+	table, limit := e.places(), min(at, end-7)
 	for i := max(0, at-window); i < limit; i += 2 {
 		v := load(src, i)
 		if v == bits.RotateLeft64(v, 16) && i+8 < limit && load(src, i+8) == v {
 			i += 6 // the last place of equal pixels would replace the others
 			continue
 		}
-		e.table[pixelHash(v)] = uint16(i)
+		table[pixelHash(v)] = uint16(i)
 	}
-	return e.pixels(src, at, end)
+	return e.pixels(tokens, src, at, end)
 }
 
 func pixelHash(v uint64) uint32 { return uint32(v) * 2654435761 >> (32 - hashBits) }

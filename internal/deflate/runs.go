@@ -4,8 +4,7 @@ import "math/bits"
 
 // runs finds only repetitions of one byte. Noise after predictor 3 has no others: matches at other
 // distances are so rare there that the words for distances cost more than they save.
-func (e *Encoder) runs(src []byte, at, end int) int {
-	tokens := e.tokens
+func (e *Encoder) runs(tokens []uint32, src []byte, at, end int) int {
 	n, done := 0, at // done: all before it has tokens
 	i := max(at, 1)
 	start := i
@@ -42,8 +41,8 @@ func (e *Encoder) runs(src []byte, at, end int) int {
 // sparse finds repetitions of the row above and of one byte: areas without data have few others. A
 // match with the row above includes the values other than 0 that a predictor leaves at the
 // beginning of a row.
-func (e *Encoder) sparse(src []byte, at, end int) int {
-	tokens, row := e.tokens, e.row
+func (e *Encoder) sparse(tokens []uint32, src []byte, at, end int) int {
+	row := e.row
 	n, i, done := 0, at, at // done: all before it has tokens
 	for i < end-matchGuard {
 		v := load(src, i)

@@ -79,8 +79,8 @@ func (c *code) count(tokens []uint32, src []byte) {
 }
 
 // build computes the lengths of the words for the counts. It returns the number of bits of the
-// block.
-func (c *code) build() int {
+// block after its header, and that of the header.
+func (c *code) build() (body, head int) {
 	c.huffman.lengths(c.lens[:litSymbols], c.lits[:], litLimit)
 	c.hlit = litSymbols
 	for c.lens[c.hlit-1] == 0 {
@@ -103,7 +103,7 @@ func (c *code) build() int {
 	for s, n := range c.dists[:c.hdist] {
 		bits += int(n) * (int(dists[s]) + distExtraBits(s))
 	}
-	return bits + c.describe()
+	return bits, c.describe()
 }
 
 var metaOrder = [metaSymbols]uint8{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}

@@ -109,7 +109,8 @@ func (c Coding) filled(t ndarray.DType) Coding {
 }
 
 // Candidates returns the codings to choose from by encoded size, the default last: one for each
-// predictor that fits the type, with fixed levels.
+// predictor that fits the type, with its default level. If that is another level of deflate,
+// level 1 comes before it: it takes less time, and less space where values repeat.
 func Candidates(t ndarray.DType, compression string) []Coding {
 	predictors := []int{1}
 	if c, err := compressionOf(compression); err == nil && c.predicted {
@@ -122,7 +123,11 @@ func Candidates(t ndarray.DType, compression string) []Coding {
 	}
 	var all []Coding
 	for _, p := range predictors {
-		all = append(all, Coding{Compression: compression, Predictor: p, Level: defaultLevel(t, compression, p)})
+		level := defaultLevel(t, compression, p)
+		if compression == Deflate && len(predictors) > 1 && level > 1 {
+			all = append(all, Coding{Compression: compression, Predictor: p, Level: 1})
+		}
+		all = append(all, Coding{Compression: compression, Predictor: p, Level: level})
 	}
 	return all
 }

@@ -73,9 +73,10 @@ func (native) candidates(o *Output, t ndarray.DType) ([]tiffwrite.Coding, error)
 	list := tiffwrite.Candidates(t, o.Spec.Compression)
 	if p := o.Spec.Predictor; p != 0 {
 		want := tiffwrite.Coding{Compression: o.Spec.Compression, Predictor: p, Level: o.Spec.Level}
-		i := slices.IndexFunc(list, func(c tiffwrite.Coding) bool { return c.Predictor == p })
-		if i >= 0 && o.Spec.Level == 0 {
-			want.Level = list[i].Level
+		for _, c := range list {
+			if c.Predictor == p && o.Spec.Level == 0 {
+				want.Level = c.Level // the last one of a predictor has the default level
+			}
 		}
 		list = []tiffwrite.Coding{want}
 	}
@@ -87,7 +88,7 @@ func (native) candidates(o *Output, t ndarray.DType) ([]tiffwrite.Coding, error)
 			return nil, err
 		}
 	}
-	return list, nil
+	return slices.Compact(list), nil
 }
 
 func (f native) codingText(o *Output) string {

@@ -1,0 +1,164 @@
+package deflate
+
+import "math/bits"
+
+// elementGuard is the number of bytes at the end of a block in which elements begins no match.
+const elementGuard = 16
+
+// elementBits is the number of index bits of two tables: the last places of four bytes and of eight
+// at the beginning of an element. Entries of a window in smaller tables often replace each other.
+const elementBits = 15
+
+const (
+	lazyLength = 12 // a match of this length ends the search for a longer one
+	// Of a match, the tables get this many elements, the last ones. On maps of classes, entering
+	// all of them takes half of the time and saves 2 %.
+	entered = 8
+)
+
+// elements finds matches that begin at elements of e.step bytes, and extends them to equal bytes
+// before and after: values that repeat seldom do so at other places. It takes the longer of two
+// candidates, the last place of the same eight bytes and the row above, or else the last place of
+// the same four bytes.
+func (e *Encoder) elements(tokens []uint32, src []byte, at, end int) int {
+	step, row := e.step, e.row
+	if e.kind == pixels {
+		row = window // differences seldom repeat those of the row above
+	}
+	table := e.places()
+	four, eight := (*[1 << elementBits]uint16)(table), (*[1 << elementBits]uint16)(table[1<<elementBits:])
+	mask := step - 1
+	stop := end - elementGuard
+	n, i, done := 0, at, at // done: all before it has tokens
+	for i < stop {
+		v := load(src, i)
+		h, g := fourHash(v), eightHash(v)
+		d, dist := int(uint16(i)-four[h]), int(uint16(i)-eight[g])
+		four[h], eight[g] = uint16(i), uint16(i)
+		x, y := load(src, max(i-d, 0))^v, load(src, max(i-dist, 0))^v
+		length := 0
+		// One branch for both: a difference is negative if its word is 0.
+		if int64((uint64(uint32(x))-1)|(uint64(uint32(y))-1)) < 0 {
+			if length, dist = longer(src, v, i, dist, row, end); length > 0 {
+				d = dist
+				for e.lazy && length < lazyLength && i+step < stop {
+					j := i + step
+					v := load(src, j)
+					h, g := fourHash(v), eightHash(v)
+					l, dist := longer(src, v, j, int(uint16(j)-eight[g]), row, end)
+					if l <= length {
+						break
+					}
+					four[h], eight[g] = uint16(j), uint16(j)
+					i, length, d = j, l, dist
+				}
+			} else if uint32(x) == 0 && inWindow(d, i) {
+				length = min(matchLength(x, src, i, d, end), elementMatch)
+			}
+		}
+		if length == 0 {
+			// Elements that do not repeat are noise: look at fewer places.
+			i += step
+			if k := i - done; k > 4*patience {
+				i += min(k>>7, 8) * step
+			}
+			continue
+		}
+		to := i + length
+		if i < done {
+			tokens[n-1] -= uint32(done - i) // the match before ends within this element
+		} else {
+			from := i
+			for from > done && from-d >= 8 && length < maxMatch {
+				k := bits.LeadingZeros64(load(src, from-8)^load(src, from-8-d)) >> 3
+				k = min(k, from-done, maxMatch-length)
+				from -= k
+				length += k
+				if k < 8 {
+					break
+				}
+			}
+			n = appendLiteralPairs(tokens, n, src, done, from)
+		}
+		tokens[n] = distToken(uint32(d)) | (firstLength + uint32(length) - minMatch)
+		n++
+		done = to
+		next := max(i+step, to&^mask)
+		for i = max(i+step, next-entered*step); i < min(next, stop); i += step {
+			v := load(src, i)
+			four[fourHash(v)], eight[eightHash(v)] = uint16(i), uint16(i)
+		}
+		i = next
+	}
+	return appendLiterals(tokens, n, src, done, end)
+}
+
+// elementsAfterWindow is elements after the elements of the window before at have been entered in
+// the tables.
+func (e *Encoder) elementsAfterWindow(tokens []uint32, src []byte, at, end int) int {
+	table, limit := e.places(), min(at, end-7)
+	four, eight := (*[1 << elementBits]uint16)(table), (*[1 << elementBits]uint16)(table[1<<elementBits:])
+	for i := max(0, at-window); i < limit; i += e.step {
+		v := load(src, i)
+		four[fourHash(v)], eight[eightHash(v)] = uint16(i), uint16(i)
+	}
+	return e.elements(tokens, src, at, end)
+}
+
+// elementMatch is the length of the longest match of elements before it is extended to bytes before
+// it.
+const elementMatch = 256
+
+// longer returns the length and the distance of the longer match at i that begins with the eight
+// bytes v, of those at distance d and in the row above. The length is 0 if there is none.
+func longer(src []byte, v uint64, i, d, row, end int) (length, dist int) {
+	end = min(end, i+elementMatch)
+	if load(src, max(i-d, 0)) == v && inWindow(d, i) {
+		length, dist = matchEnd(src, i+8, d, end)-i, d
+	}
+	if i >= row && row != d && row < window && load(src, i-row) == v {
+		if l := matchEnd(src, i+8, row, end) - i; l >= length {
+			return l, row
+		}
+	}
+	return length, dist
+}
+
+func fourHash(v uint64) uint32 { return uint32(v) * 2654435761 >> (32 - elementBits) }
+
+func eightHash(v uint64) uint64 { return v * hashPrime >> (64 - elementBits) }
+
+// matchLength returns the length of the match at i and distance d, which ends at end at the latest.
+// x is the XOR of its first eight bytes.
+func matchLength(x uint64, src []byte, i, d, end int) int {
+	if x != 0 {
+		return bits.TrailingZeros64(x) >> 3
+	}
+	return matchEnd(src, i+8, d, min(end, i+maxMatch)) - i
+}
+
+// appendLiteralPairs is appendLiterals for few literals, of which most tokens have two. It may
+// store three elements too many, and eight bytes may be read from a on.
+func appendLiteralPairs(tokens []uint32, n int, src []byte, a, b int) int {
+	if b-a > 32 {
+		return appendLiterals(tokens, n, src, a, b)
+	}
+	for ; a < b; a += 8 {
+		v := load(src, a)
+		t := (*[4]uint32)(tokens[n:])
+		t[0] = uint32(v>>8&255)<<secondAt | uint32(v&255)
+		t[1] = uint32(v>>24&255)<<secondAt | uint32(v>>16&255)
+		t[2] = uint32(v>>40&255)<<secondAt | uint32(v>>32&255)
+		t[3] = uint32(v>>56)<<secondAt | uint32(v>>48&255)
+		if b-a < 8 {
+			n += (b - a) >> 1
+			if (b-a)&1 != 0 {
+				tokens[n] = literal | uint32(src[b-1])
+				n++
+			}
+			return n
+		}
+		n += 4
+	}
+	return n
+}
