@@ -180,7 +180,7 @@ const allShares = 1 << 20
 func burningShare(g raster.Grid, t ndarray.DType, cache int64) int64 {
 	tiles := func(n int) float64 { return math.Ceil(float64(n) / burnedTile) }
 	bytes := tiles(g.Width) * tiles(g.Height) * burnedTile * burnedTile * float64(t.Size())
-	return int64(min(math.Ceil(2*bytes/float64(cache)*allShares), allShares))
+	return int64(min(math.Ceil(bytes/(float64(cache)/2)*allShares), allShares))
 }
 
 // open opens the source.
