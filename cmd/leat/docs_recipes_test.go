@@ -265,7 +265,8 @@ def shapes(path, field):
     return sorted([f[field], f.geometry().ExportToWkt()] for f in source.GetLayer()
                   if f.geometry().GetArea() > 9.5 * pixel)
 got, want = shapes("loss.gpkg", "value"), shapes("threshold.gpkg", "DN")
-result["polygons"] = "" if want and got == want and ogr.Open("loss.gpkg").GetLayer().GetFeatureCount() == len(want) else "%d polygons and %d" % (len(got), len(want))
+loss = ogr.Open("loss.gpkg") # a layer ends with its source
+result["polygons"] = "" if want and got == want and loss.GetLayer().GetFeatureCount() == len(want) else "%d polygons and %d" % (len(got), len(want))
 
 # Inside a polygon: gdal_rasterize and NumPy.
 extent, size, crs = box("inside.tif")
