@@ -412,15 +412,19 @@ func (f *outputFlags) setPolygons(job *apply.Job) error {
 	if f.diagonals && !polygons {
 		return errors.New("--diagonals: it is for outputs of polygons, such as -o NAME=FILE.gpkg")
 	}
-	return forOutputs(job, "--sieve", f.sieve, func(name string, pixels int) error {
-		o := job.Outputs[name]
-		switch {
-		case o.Polygons:
-			o.Sieve = pixels
-			job.Outputs[name] = o
-		case !polygons:
-			return fmt.Errorf("--sieve %d: output %s is a raster, and it is for polygons, such as -o NAME=FILE.gpkg", pixels, name)
-		}
-		return nil
-	})
+	var errs []error
+	for _, v := range f.sieve {
+		errs = append(errs, forOutputs(job, "--sieve", []namedValue[int]{v}, func(name string, pixels int) error {
+			o := job.Outputs[name]
+			switch {
+			case o.Polygons:
+				o.Sieve = pixels
+				job.Outputs[name] = o
+			case v.named || !polygons:
+				return fmt.Errorf("--sieve %s: output %s is a raster, and it is for polygons, such as -o NAME=FILE.gpkg", v.text, name)
+			}
+			return nil
+		}))
+	}
+	return errors.Join(errs...)
 }
