@@ -85,12 +85,26 @@ func (o *FeatureFile) createEmpty(crs raster.CRS, path, name string) (*featureWr
 // Raster creates the raster of int32 pixels, one band, whose polygons Writer.Polygonize makes. It
 // is in a hidden directory next to path and is never published: the caller calls Discard.
 func (o *Polygons) Raster(path string, g raster.Grid) (*Writer, error) {
-	side := func(n int) string { return fmt.Sprint(min(burnedTile, (n+15)/16*16)) }
+	width := min(burnedTile, (g.Width+15)/16*16)
 	// The CRS is that of the features. GeoTIFF could not express each.
 	g = raster.Grid{Width: g.Width, Height: g.Height, HasTransform: g.HasTransform, Transform: g.Transform}
 	return Create(path, &Spec{Driver: "GTiff", Grid: g, Bands: 1, Type: ndarray.Int32,
-		Nodata: new(ndarray.ScalarOf(PolygonNodata)), Options: []string{"TILED=YES", "BLOCKXSIZE=" + side(g.Width),
-			"BLOCKYSIZE=" + side(g.Height), "COMPRESS=DEFLATE", "ZLEVEL=1", "BIGTIFF=IF_SAFER"}})
+		Nodata: new(ndarray.ScalarOf(PolygonNodata)), Options: []string{"TILED=YES", fmt.Sprint("BLOCKXSIZE=", width),
+			fmt.Sprint("BLOCKYSIZE=", polygonTileHeight(g)), "COMPRESS=DEFLATE", "ZLEVEL=1", "BIGTIFF=IF_SAFER"}})
+}
+
+// tileRowBytes bounds a row of tiles of the raster of polygons. Each pass goes through the rows of
+// pixels, so GDAL's cache must hold a row of tiles: otherwise it decodes them again for each row of
+// pixels. The smallest cache that leat sets is 8 MiB.
+const tileRowBytes = 4 << 20
+
+// polygonTileHeight returns a power of two, so that tiles fit those of spools, of 16 or more.
+func polygonTileHeight(g raster.Grid) int {
+	h := burnedTile
+	for h > 16 && (h/2 >= g.Height || 4*h*g.Width > tileRowBytes) {
+		h /= 2
+	}
+	return h
 }
 
 // Polygonize writes the polygons of the raster to an empty file, which errors call name, in a CRS.

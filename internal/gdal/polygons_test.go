@@ -219,6 +219,25 @@ func sortPolygons(list [][2]any) {
 	})
 }
 
+// TestPolygonTilesFitCache checks that GDAL's smallest cache holds a row of tiles, since all passes
+// read rows of pixels.
+func TestPolygonTilesFitCache(t *testing.T) {
+	need(t, "GTiff")
+	for _, c := range []struct{ width, height, tileWidth, tileHeight int }{{3, 5, 16, 16}, {512, 513, 512, 512},
+		{700, 200, 512, 256}, {10980, 10980, 512, 64}, {100000, 20, 512, 16}} {
+		w, err := (&Polygons{Driver: FormatGeoPackage}).Raster(filepath.Join(t.TempDir(), "a.gpkg"), utm(c.width, c.height))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bw, bh := w.BlockSize(); bw != c.tileWidth || bh != c.tileHeight || 4*bh*c.width > 8<<20 {
+			t.Errorf("%d x %d pixels: tiles of %d x %d, expected %d x %d", c.width, c.height, bw, bh, c.tileWidth, c.tileHeight)
+		}
+		if err := w.Discard(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestPolygonsInGeoJSON(t *testing.T) {
 	need(t, "GeoJSON")
 	dir := t.TempDir()
