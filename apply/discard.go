@@ -54,13 +54,10 @@ func Discard(ctx context.Context, outputs map[string]Output) (list []Discarded, 
 			}
 		}
 	}
-	// A killed run leaves an incomplete file of a GDAL format in a directory.
+	// A killed run leaves an incomplete file that GDAL writes in a directory.
 	for _, o := range outs {
-		if o.Spec.InStore() {
-			continue
-		}
 		d := Discarded{Output: o.Name}
-		d.Path, d.Bytes, err = gdal.RemoveStaging(o.Spec.Identity())
+		d.Path, d.Bytes, err = gdal.RemoveStaging(o.Spec.StagingPath())
 		if d.Path != "" {
 			list = append(list, d)
 		}

@@ -210,7 +210,7 @@ func noTraces(t testing.TB, dir string) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), ".leat-part") || strings.HasSuffix(e.Name(), ".leat-new") {
+		if slices.Contains([]string{".leat-part", ".leat-new", ".leat-gdal"}, filepath.Ext(e.Name())) {
 			t.Errorf("%s was left", e.Name())
 		}
 	}

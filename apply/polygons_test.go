@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,7 +67,7 @@ func TestPolygonsSameForAnyBlocksAndWorkers(t *testing.T) {
 			o.Bytes != int64(len(want)) || o.Format != "GeoJSON" || o.Type != ndarray.Uint8 {
 			t.Errorf("%s: %d features, %+v", c.what, n, o)
 		}
-		if r := res.Outputs[1]; r.Polygons != nil || len(r.Overviews) == 0 && r.Format != "GTiff" {
+		if r := res.Outputs[1]; r.Polygons != nil || r.Format != "GTiff" {
 			t.Errorf("%s: %+v", c.what, r)
 		}
 	}
@@ -218,10 +219,43 @@ func negated(pixels map[int64]int) map[int64]int {
 	return all
 }
 
-// polygonOutput is a child that runs polygonJob.
+// polygonOutput is a child that runs polygonJob, with another path of the polygons if there is one.
 func polygonOutput(args []string) error {
-	_, err := Run(context.Background(), polygonJob(args[0], ".gpkg"))
+	job := polygonJob(args[0], ".gpkg")
+	if len(args) > 1 {
+		job = polygonsAt(args[0], args[1])
+	}
+	_, err := Run(context.Background(), job)
 	return err
+}
+
+// polygonsAt returns polygonJob with another path of the polygons, which may be a URL.
+func polygonsAt(dir, path string) Job {
+	job := polygonJob(dir, ".gpkg")
+	o := job.Outputs["p"]
+	o.Path, o.TempDir = path, dir
+	job.Outputs["p"], job.Store = o, &fakeStore{}
+	return job
+}
+
+func TestDiscardPolygonsAfterKill(t *testing.T) {
+	dir := t.TempDir()
+	polygonRaster(t, dir)
+	sub, link := filepath.Join(dir, "sub"), filepath.Join(dir, "link.gpkg")
+	if err := errors.Join(os.Mkdir(sub, 0o777), os.Symlink(filepath.Join(sub, "p.gpkg"), link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(dir, "p.gpkg"), link, "s3://bucket/p.gpkg"} {
+		if killed, text, err := proctest.New("polygon output", dir, path).KillAt("apply.laid", 1).Start(t).Wait(); !killed {
+			t.Fatalf("%s: the child was not killed: %v\n%s", path, err, text)
+		}
+		list, err := Discard(t.Context(), polygonsAt(dir, path).Outputs)
+		if err != nil || !slices.ContainsFunc(list, func(d Discarded) bool { return filepath.Ext(d.Path) == ".leat-gdal" }) {
+			t.Errorf("%s: removed %+v: %v, expected also the pixels for GDAL", path, list, err)
+		}
+		noTraces(t, dir)
+		noTraces(t, sub)
+	}
 }
 
 func TestKillWhilePolygonsAreMade(t *testing.T) {

@@ -85,6 +85,14 @@ func (s *Spec) localPath() string {
 	return localpath.Absolute(filepath.Join(s.SpoolDir(), name))
 }
 
+// StagingPath returns the path next to which GDAL's hidden directory is while the output is made.
+func (s *Spec) StagingPath() string {
+	if s.InStore() {
+		return s.localPath()
+	}
+	return s.Identity()
+}
+
 // UsesGDAL reports whether the output is written through GDAL.
 func (s *Spec) UsesGDAL() bool { return s.Format != "" && !strings.EqualFold(s.Format, nativeName) }
 

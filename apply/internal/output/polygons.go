@@ -155,7 +155,7 @@ func (f *polygons) layOut(ctx context.Context, w *Writer) (_ Finished, err error
 			return nil, err
 		}
 	}
-	path := w.Spec.localPath()
+	path := w.Spec.StagingPath()
 	defer func() {
 		if err != nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
@@ -174,7 +174,7 @@ func (f *polygons) layOut(ctx context.Context, w *Writer) (_ Finished, err error
 	done := &finishedTable{w: w, sidecars: polygonSidecars, res: outcome.OutputResult{Name: w.Name,
 		Path: w.Spec.Label(), Type: w.Type, Nodata: w.Nodata, Format: polygonDriver(w.Spec.Path),
 		Coding: f.codingText(&w.Output)}}
-	if done.file, err = tempfile.Create(path, 0o666); err != nil {
+	if done.file, err = tempfile.Create(w.Spec.localPath(), 0o666); err != nil {
 		return nil, err
 	}
 	n, err := pixels.Polygonize(ctx, w.polygons(), w.grid.CRS, done.file.File, w.Spec.Label())
@@ -185,7 +185,7 @@ func (f *polygons) layOut(ctx context.Context, w *Writer) (_ Finished, err error
 			return done, nil
 		}
 	}
-	return nil, errors.Join(spool.WriteError(w.Spec.Label(), path, err), done.file.Abort())
+	return nil, errors.Join(spool.WriteError(w.Spec.Label(), w.Spec.localPath(), err), done.file.Abort())
 }
 
 // labelWriter writes pixels as labels: int32, and the nodata value of polygons.
