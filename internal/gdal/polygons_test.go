@@ -3,7 +3,6 @@ package gdal
 import (
 	stdcmp "cmp"
 	"context"
-
 	"errors"
 	"fmt"
 	"math/rand/v2"
