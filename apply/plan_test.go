@@ -162,6 +162,23 @@ func TestBlocksOfManyInputs(t *testing.T) {
 	}
 }
 
+// TestSmallTilesOfManyInputs plans a job whose inputs take more than a kilobyte for each pixel.
+func TestSmallTilesOfManyInputs(t *testing.T) {
+	dir := t.TempDir()
+	one := write(t, filepath.Join(dir, "one.tif"), mapGrid(1024, 1024, 0, 0), make([]float64, 1024*1024), nil)
+	job := Job{Inputs: map[string]Input{"t": {Files: slices.Repeat([]string{one}, 160), List: true}}, Func: nothing,
+		Outputs: map[string]Output{"o": {Path: filepath.Join(dir, "o.tif"), Type: ndarray.Uint8, Bands: 1, TileSize: 64,
+			NoOverviews: true}},
+		Concurrency: Concurrency{Workers: 2}}
+	p, err := MakePlan(t.Context(), job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := p.Blocks; b.WindowWidth != 512 || b.WindowHeight != 64 {
+		t.Errorf("blocks of %d x %d, expected 512 x 64", b.WindowWidth, b.WindowHeight)
+	}
+}
+
 func TestTileCache(t *testing.T) {
 	dir := t.TempDir()
 	strips := filepath.Join(dir, "strips.tif")

@@ -16,6 +16,9 @@ import (
 // of microseconds) is negligible, small enough that a few blocks per worker stay below 100 MB.
 const targetPixels = 1 << 20
 
+// leastPixels is the least size of a block to aim for.
+const leastPixels = targetPixels / 32
+
 // targetBytes is the size of a block's inputs to aim for if they are tiles of local files: more are
 // written to main memory and read from there, instead of a processor's cache.
 const targetBytes = 16 << 20
@@ -68,7 +71,7 @@ func (z *sizing) choose(alignW, alignH int) error {
 	}
 	most := z.target(tileW * tileH)
 	for _, cell := range [][2]int{{tileW, tileH}, {alignW, alignH}} {
-		for target := z.sparse(cell, most, square); target > targetPixels/64; target /= 2 {
+		for target := z.sparse(cell, most, square); target >= leastPixels; target /= 2 {
 			w, h := z.grow(cell, target, square)
 			// Make enough blocks that no core waits long for the last ones.
 			for w > max(cell[0], marginShare*z.overlap) && z.blocks(w, h) < 4*z.plan.Workers {
@@ -146,7 +149,7 @@ func (z *sizing) target(cell int) int {
 		target *= 2
 	}
 	if pixel := z.tiledBytes(); pixel > 0 && z.overlap == 0 {
-		for target/2 >= 2*cell && target > targetBytes/pixel {
+		for target/2 >= max(2*cell, leastPixels) && target > targetBytes/pixel {
 			target /= 2
 		}
 	}
