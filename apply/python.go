@@ -115,14 +115,14 @@ func (j *Job) loadPython(ctx context.Context) error {
 		return err
 	}
 	j.python = pyfunc.Begin(ctx, spec, j.pythonOptions())
-	known := j.Python.Socket != nil || j.Resume || j.Concurrency.On != nil
-	if known {
+	if !j.loadsMeanwhile() {
 		if _, err := j.awaitPython(); err != nil {
+			j.closePython()
 			j.python = nil
 			return err
 		}
 	}
-	if receive := j.Python.WorkerValues; receive != nil && (!known || j.python.Closes()) {
+	if receive := j.Python.WorkerValues; receive != nil && (j.loadsMeanwhile() || j.python.Closes()) {
 		f := j.python
 		j.MergeWorkers = func(worker int, value any) error {
 			if !f.Closes() {
@@ -139,6 +139,12 @@ func (j *Job) loadPython(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// loadsMeanwhile reports whether the job's Python function may be loaded while blocks are read. A
+// resumed run and workers in other processes need its source before.
+func (j *Job) loadsMeanwhile() bool {
+	return j.Python != nil && j.Python.Socket == nil && !j.Resume && j.Concurrency.On == nil
 }
 
 // awaitPython waits until the job's Python function, if it has one, is loaded. canceled reports
@@ -205,6 +211,10 @@ func (j *Job) describePython(f jobspec.Function) jobspec.Function {
 		}
 		f.Name, f.Params, f.ParamsCodec = pythonFunction, cmp.Or(j.pythonWorkers, spec), pyfunc.Codec()
 		f.DescribedParams = spec.Compared()
+		if !j.loadsMeanwhile() {
+			f.Source = spec.Source()
+			return f
+		}
 		merges := f.MergesWorkers
 		f.Loading = func() (string, bool) {
 			_, _ = j.python.Await()

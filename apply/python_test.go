@@ -430,6 +430,40 @@ func TestPythonNotLoadedKeepsBlocks(t *testing.T) {
 	}
 }
 
+// Blocks are read ahead of a function that is being loaded, but a resumed run and workers in other
+// processes wait for it: their plans have as many buffers as those of a function in Go.
+func TestBuffersAheadOfPython(t *testing.T) {
+	python := pythonJob(t, "nothing")
+	inGo := python
+	inGo.Python, inGo.Functions, inGo.Function = nil, testFunctions, "spoils"
+	remote := func(r Reading) Concurrency { return Concurrency{On: subprocess.New(nil), Workers: 1, Reading: r} }
+	for name, c := range map[string]struct {
+		resume, ahead bool
+		concurrency   Concurrency
+	}{
+		"here":            {ahead: true, concurrency: Concurrency{Workers: 1}},
+		"resumed":         {resume: true, concurrency: Concurrency{Workers: 1}},
+		"subprocess":      {concurrency: remote(ReadHere)},
+		"reading workers": {concurrency: remote(ReadByWorkers)},
+	} {
+		var plans []*outcome.Plan
+		for _, job := range []Job{python, inGo} {
+			job.Resume, job.Concurrency = c.resume, c.concurrency
+			p, err := MakePlan(t.Context(), job)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			plans = append(plans, p)
+		}
+		if more := plans[0].Buffers - plans[1].Buffers; (more > 0) != c.ahead || more < 0 {
+			t.Errorf("%s: %d buffers more than for a function in Go", name, more)
+		}
+		if !c.ahead && plans[0].MemoryBytes != plans[1].MemoryBytes {
+			t.Errorf("%s: %d bytes, expected %d", name, plans[0].MemoryBytes, plans[1].MemoryBytes)
+		}
+	}
+}
+
 // An error of an input ends a run whose function is still being loaded.
 func TestPythonLoadingIsCanceled(t *testing.T) {
 	job := pythonJob(t, "nothing")
