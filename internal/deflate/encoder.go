@@ -36,8 +36,8 @@ type Encoder struct {
 	lazy    bool // elements looks for a longer match at the next element
 	cleared bool // table is
 
-	table  [2 * tableSize]uint16 // places modulo 65536
-	tokens []uint32              // of a block
+	table  [tableSize]uint16 // places modulo 65536
+	tokens []uint32          // of a block
 	code   code
 	pieces [3]piece // of a sample
 }

@@ -14,6 +14,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/klauspost/compress/flate"
 
@@ -275,6 +276,15 @@ func TestReuseChangesNoStream(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestEncoderMemory checks the size that the documentation of Encoder gives.
+func TestEncoderMemory(t *testing.T) {
+	e := NewEncoder(Options{Element: 4, Row: 1024})
+	n := int(unsafe.Sizeof(*e)) + cap(e.tokens)*int(unsafe.Sizeof(e.tokens[0]))
+	if most := 420 << 10; n > most {
+		t.Errorf("an encoder has %d bytes, at most %d are expected", n, most)
 	}
 }
 
