@@ -449,11 +449,13 @@ func TestNodataTakesLittle(t *testing.T) {
 
 // TestWindowBeforeShortPiece enters a window before a few bytes that end the memory.
 func TestWindowBeforeShortPiece(t *testing.T) {
-	e := NewEncoder(Options{Element: 2, Row: 1024, Predictor: 2})
-	for n := range 20 {
-		src := made("scene", 100+n)
-		if k := e.pixelsAfterWindow(e.tokens, src[:len(src):len(src)], 100, len(src)); k > n {
-			t.Errorf("%d elements for %d bytes", k, n)
+	for _, m := range []matcher{(*Encoder).pixelsAfterWindow, (*Encoder).elementsAfterWindow} {
+		e := NewEncoder(Options{Element: 2, Row: 1024, Predictor: 2})
+		for n := range 20 {
+			src := made("scene", 100+n)
+			if k := m(e, e.tokens, src[:len(src):len(src)], 100, len(src)); k > n {
+				t.Errorf("%d elements for %d bytes", k, n)
+			}
 		}
 	}
 }

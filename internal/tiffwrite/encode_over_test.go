@@ -10,8 +10,8 @@ import (
 	"leat/ndarray"
 )
 
-// TestEncodeOverGivesSameBytes compares EncodeOver with Encode, and Encode with a new encoder, over
-// tiles of noise, of equal rows, of padding and of one value.
+// TestEncodeOverGivesSameBytes compares EncodeOver and EncodeRows with Encode, and Encode with a new
+// encoder, over tiles of noise, of equal rows, of padding and of one value.
 func TestEncodeOverGivesSameBytes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, typ := range []ndarray.DType{ndarray.Uint8, ndarray.Int16, ndarray.Uint32, ndarray.Float32,
@@ -19,8 +19,10 @@ func TestEncodeOverGivesSameBytes(t *testing.T) {
 		for _, samples := range []int{1, 3} {
 			for _, c := range slices.Concat(Candidates(typ, Deflate), Candidates(typ, LZW), Candidates(typ, None)) {
 				shape := TileShape{Type: typ, Width: 48, Height: 32, Samples: samples}
-				here, over := NewEncoder(shape, c), NewEncoder(shape, c)
+				here, over, apart := NewEncoder(shape, c), NewEncoder(shape, c), NewEncoder(shape, c)
 				rowBytes := shape.Bytes() / shape.Height
+				stride := rowBytes + 3*typ.Size()
+				gaps, spare := make([]byte, (shape.Height-1)*stride+rowBytes), make([]byte, shape.Bytes())
 				for i := range 24 {
 					tile := make([]byte, shape.Bytes())
 					pixel := make([]byte, samples*typ.Size())
@@ -49,6 +51,12 @@ func TestEncodeOverGivesSameBytes(t *testing.T) {
 					}
 					if !bytes.Equal(tile, before) {
 						t.Errorf("%s: Encode changed the tile", name)
+					}
+					for y := range shape.Height {
+						copy(gaps[y*stride:][:rowBytes], tile[y*rowBytes:])
+					}
+					if got, err := apart.EncodeRows([]byte("head"), gaps, stride, spare); err != nil || !bytes.Equal(got[4:], want) {
+						t.Errorf("%s: EncodeRows differs (%v)", name, err)
 					}
 					if got, err := over.EncodeOver([]byte("head"), tile); err != nil || !bytes.Equal(got[4:], want) {
 						t.Errorf("%s: EncodeOver differs (%v)", name, err)
