@@ -204,7 +204,9 @@ func (j *Job) describePython(f jobspec.Function) jobspec.Function {
 	case j.python != nil:
 		spec := j.python.Spec()
 		f.Defined, f.Closes, f.Emits, f.WorkerValues = true, true, pyfunc.Emits(), pyfunc.Emits()
-		f.BlockPixels = pythonBlockPixels
+		if !j.Concurrency.OneBlockPerJob { // each of those starts an interpreter
+			f.BlockPixels = pythonBlockPixels
+		}
 		if j.Python != nil && j.Python.Socket != nil {
 			f.Source = "the caller's, " + j.Python.Identity
 			return f
