@@ -13,9 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/apply"
+	"leat/apply/outcome"
+	"leat/block"
 	"leat/internal/fault"
 	"leat/objstore"
 	"leat/stage"
+	"leat/worker/subprocess"
 )
 
 // earlyRun is a run whose blocks are computed before their input is staged.
@@ -68,6 +71,12 @@ func newEarlyRun(t *testing.T) *earlyRun {
 	return e
 }
 
+// withoutLastPart makes a run of 5 blocks that need no pixel of the last part.
+func (e *earlyRun) withoutLastPart() {
+	e.job.Controls.Window = &block.Window{Width: 700, Height: 320}
+	e.job.Expressions, e.job.Functions, e.job.Function = nil, workerFunctions, "copy"
+}
+
 func TestBlocksBeforeTheWholeFile(t *testing.T) {
 	e := newEarlyRun(t)
 	afterBlocks(t, 3, e.more)
@@ -84,6 +93,43 @@ func TestBlocksBeforeTheWholeFile(t *testing.T) {
 	sameFile(t, again, e.local)
 	if n := e.shop.gets("a.tif"); n != 1 {
 		t.Errorf("%d requests for a staged file, not one for its header: %q", n, e.shop.rangesOf("a.tif"))
+	}
+}
+
+// TestBlocksDoNotWaitForTheRest holds back a part that no block needs until all blocks are done.
+func TestBlocksDoNotWaitForTheRest(t *testing.T) {
+	for name, c := range map[string]apply.Concurrency{"here": {Workers: 2, Readers: 2},
+		"in a worker process": {On: subprocess.New(nil), Workers: 1, Reading: apply.ReadHere}} {
+		t.Run(name, func(t *testing.T) {
+			e := newEarlyRun(t)
+			e.withoutLastPart()
+			e.job.Concurrency = c
+			afterBlocks(t, 5, e.more)
+			mustRun(t, e.job)
+			e.shop.reset()
+			e.job.Outputs = map[string]apply.Output{"out": {Path: e.local + "-again.tif", TileSize: 64}}
+			mustRun(t, e.job)
+			if n := e.shop.gets("a.tif"); n != 1 {
+				t.Errorf("%d requests for a staged file, not one for its header: %q", n, e.shop.rangesOf("a.tif"))
+			}
+		})
+	}
+}
+
+// TestFailureBeforeTheRest has a function that fails while the last part is held back.
+func TestFailureBeforeTheRest(t *testing.T) {
+	for name, c := range map[string]apply.Concurrency{"here": {Workers: 1, Readers: 2},
+		"in a worker process": {On: subprocess.New(nil), Workers: 1, Reading: apply.ReadHere}} {
+		t.Run(name, func(t *testing.T) {
+			e := newEarlyRun(t)
+			e.withoutLastPart()
+			e.job.Concurrency = c
+			e.job.Function = "fail"
+			_, err := apply.Run(t.Context(), e.job)
+			if b := new(outcome.BlockError); !errors.As(err, &b) || b.Block != 3 {
+				t.Errorf("expected the error of block 3: %v", err)
+			}
+		})
 	}
 }
 

@@ -2,6 +2,7 @@ package stores
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,12 @@ import (
 
 // workerFunctions are the functions that TestMain gives to workers.
 var workerFunctions = apply.Functions{"copy": {Func: func(_ context.Context, b *apply.Block) error {
+	b.SetOut("out", b.In("a"))
+	return nil
+}}, "fail": {Func: func(_ context.Context, b *apply.Block) error {
+	if b.Number == 3 {
+		return errors.New("the function has failed")
+	}
 	b.SetOut("out", b.In("a"))
 	return nil
 }}}

@@ -38,6 +38,7 @@ type dispatcher struct {
 	tracker  *Tracker
 	timings  *timing.Recorder
 	log      *slog.Logger
+	abort    func(cause error) // see Options.Abort
 
 	coordinator *coordinator.Coordinator
 	// accepting bounds the results that are accepted at once: each takes memory and encodes
@@ -193,8 +194,14 @@ func (o *dispatcher) work(ctx context.Context) error {
 	}
 	failed := &failures{o.plan.Blocks, o.function.sentinels()}
 	err := failed.blockErrors(o.workersLeft(ctx, coordinator.Run(ctx, o.coordinator, c.On, options)))
-	stop(nil)
-	g.Wait()
+	if err != nil {
+		o.abort(err) // a reader may wait for a source
+		stop(nil)
+	}
+	g.Wait() // after the last block, for the rest of the files that are being staged
+	if err == nil {
+		err = context.Cause(ctx)
+	}
 	if err != nil || !o.job.Values.Function.MergesWorkers {
 		return err
 	}

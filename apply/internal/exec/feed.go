@@ -8,6 +8,7 @@ import (
 	"leat/internal/freelist"
 
 	"leat/apply/internal/plan"
+	"leat/block"
 	"leat/timing"
 )
 
@@ -93,47 +94,54 @@ func (f *feeder) readAll(ctx context.Context, lane string, buffers *freelist.Lis
 			buffers.Put(d)
 			return ctx.Err()
 		}
-		err = f.read(ctx, lane, d, t)
+		b := f.plan.Blocks.At(t.number)
+		err = f.read(ctx, lane, d, b)
 		t.release()
+		if err == nil {
+			ready <- d
+			f.timings.Gauge("blocks read ahead", int64(len(ready)))
+			err = f.done(lane, b)
+		}
 		if err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
-			b := f.plan.Blocks.At(t.number)
 			e := localError(stageReading, "", &b, err)
 			e.Text = err.Error() // the message names the file
 			return e
 		}
-		ready <- d
-		f.timings.Gauge("blocks read ahead", int64(len(ready)))
 	}
 }
 
 // read reads a block, after waiting for the files it needs to be staged.
-func (f *feeder) read(ctx context.Context, lane string, d *blockData, t task) error {
-	b := f.plan.Blocks.At(t.number)
-	f.tracker.mark(t.number, BlockRead)
-	if len(f.staging.whole) > 0 {
-		staging := f.timings.Start("waiting for staging", lane, t.number)
-		if lane == firstReader {
-			f.tracker.at("staging")
-		}
-		err := f.staging.wait(ctx, b)
-		if lane == firstReader {
-			f.tracker.at("blocks")
-		}
-		staging.Stop()
-		if err != nil {
-			return err
-		}
-	}
-	reading := f.timings.Start("reading", lane, t.number)
-	err := f.reader.read(ctx, d, b)
-	reading.Stop()
+func (f *feeder) read(ctx context.Context, lane string, d *blockData, b block.Block) error {
+	f.tracker.mark(b.Number, BlockRead)
+	err := f.stage(lane, b, func() error { return f.staging.wait(ctx, b) })
 	if err != nil {
 		return err
 	}
-	return f.staging.done(b)
+	reading := f.timings.Start("reading", lane, b.Number)
+	defer reading.Stop()
+	return f.reader.read(ctx, d, b)
+}
+
+// done ends the use of the files that no later block needs. The block can be computed meanwhile.
+func (f *feeder) done(lane string, b block.Block) error {
+	return f.stage(lane, b, func() error { return f.staging.done(b) })
+}
+
+// stage calls wait, which may wait for files that are being staged.
+func (f *feeder) stage(lane string, b block.Block, wait func() error) error {
+	if len(f.staging.whole) == 0 {
+		return wait()
+	}
+	staging := f.timings.Start("waiting for staging", lane, b.Number)
+	defer staging.Stop()
+	if lane == firstReader {
+		f.tracker.at("staging")
+		defer f.tracker.at("blocks")
+	}
+	return wait()
 }
 
 func readerName(i int) string { return fmt.Sprintf("reader %d", i+1) }

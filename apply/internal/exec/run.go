@@ -92,7 +92,8 @@ func computeBlocks(ctx context.Context, o *Options, writers []*output.Writer, re
 	}
 	if job.Values.Concurrency.On != nil {
 		d := &dispatcher{job: job, plan: p, inputs: inputs, writers: writers, function: &o.Function, results: results,
-			todo: todo, feed: feed, tracker: o.Tracker, timings: o.Timings, log: o.Log, lent: map[int]*blockData{}}
+			todo: todo, feed: feed, tracker: o.Tracker, timings: o.Timings, log: o.Log, abort: o.Abort,
+			lent: map[int]*blockData{}}
 		err = d.run(ctx)
 	} else {
 		here := &localWorkers{shared: newComputing(job, p.Blocks, p.OutputBytes, inputs, writers, o.Function,
