@@ -129,6 +129,9 @@ func TestFailureBeforeTheRest(t *testing.T) {
 			if b := new(outcome.BlockError); !errors.As(err, &b) || b.Block != 3 {
 				t.Errorf("expected the error of block 3: %v", err)
 			}
+			if got := e.shop.rangesOf("a.tif"); len(got) > 4 { // the run has waited until a request was repeated
+				t.Errorf("%d requests, for the header and three parts: %q", len(got), got)
+			}
 		})
 	}
 }

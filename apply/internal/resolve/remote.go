@@ -29,7 +29,7 @@ type Remote interface {
 	// instead. Wait waits until staging is done; later reads are local.
 	Stage() (bool, error)
 	Wait(ctx context.Context) error
-	// Done is called after the last read.
+	// Done is called after the last read. It may wait until the whole file is staged.
 	Done() error
 }
 
