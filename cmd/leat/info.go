@@ -11,6 +11,7 @@ import (
 	"leat/internal/gdal"
 	"leat/internal/preview"
 	"leat/internal/storeurl"
+	"leat/raster"
 	"leat/stores"
 )
 
@@ -184,7 +185,9 @@ func infoOf(ctx context.Context, in *stores.Stores, path string, computed bool) 
 	d.tables(src)
 	// A *geotiff.File, or what embeds it.
 	if f, ok := src.(interface{ CheckWhole(context.Context) error }); ok && d.Readable {
-		if err := f.CheckWhole(ctx); err != nil {
+		if err := f.CheckWhole(ctx); err != nil && !errors.Is(err, raster.ErrFormat) {
+			return nil, err
+		} else if err != nil {
 			d.Readable, d.Unreadable, d.cut = false, errorText(err), err
 		}
 	}

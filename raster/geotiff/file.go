@@ -107,7 +107,7 @@ func (f *File) CheckReadable() error {
 
 // CheckWhole returns an error, which wraps raster.ErrFormat, if the file was cut short: if it ends
 // before the data of some tiles of the image or its mask. It looks at no more than maxChecked tiles
-// of each, and decodes at most one.
+// of each, the first and the last ones, and decodes at most one. Other errors are those of reading.
 func (f *File) CheckWhole(ctx context.Context) error {
 	for _, im := range append([]*image{f.im}, f.masks...) {
 		if err := im.checkWhole(ctx); err != nil {

@@ -317,3 +317,18 @@ func TestTruncatedFiles(t *testing.T) {
 		}
 	}
 }
+
+func TestCutFileOfManyTiles(t *testing.T) {
+	const n = maxChecked + 5
+	for _, cut := range []int{0, n - 1} {
+		offsets := repeat(8, n)
+		offsets[cut] = 1 << 30
+		tags := append(plain(1, n, 8, 1, tiff.FormatUint, tiff.CompressionNone),
+			tag{tiff.TagRowsPerStrip, tiff.TypeLong, []uint64{1}}, tag{tiff.TagStripOffsets, tiff.TypeLong, offsets},
+			tag{tiff.TagStripByteCounts, tiff.TypeLong, repeat(1, n)})
+		f := openBytes(t, handmade(binary.LittleEndian, tags, tiff.TagStripOffsets, tiff.TagStripByteCounts, [][]byte{{1}}))
+		if err := f.CheckWhole(t.Context()); !errors.Is(err, raster.ErrFormat) {
+			t.Errorf("strip %d is beyond the end: %v", cut, err)
+		}
+	}
+}

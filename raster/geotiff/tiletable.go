@@ -2,6 +2,7 @@ package geotiff
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -141,8 +142,8 @@ func (t *tileTable) load(first int) (*tileChunk, error) {
 	return c, nil
 }
 
-// maxChecked bounds the tiles that checkWhole looks at: the table of a file in a store takes a
-// request for each tilesPerChunk of them.
+// maxChecked bounds the tiles that checkWhole looks at, the first and the last ones: the table of a
+// file in a store takes a request for each tilesPerChunk of them.
 const maxChecked = 1 << 17
 
 // checkWhole returns an error if the file ends before the data of some tiles.
@@ -153,6 +154,9 @@ func (im *image) checkWhole(ctx context.Context) error {
 	missing, partial, last, needed := 0, 0, 0, int64(0)
 	n := min(im.table.n, maxChecked)
 	for i := range n {
+		if i >= maxChecked/2 { // the last ones, which most programs write last
+			i += im.table.n - n
+		}
 		offset, count, err := im.table.at(i)
 		switch {
 		case err != nil:
@@ -168,8 +172,14 @@ func (im *image) checkWhole(ctx context.Context) error {
 		}
 		needed = max(needed, offset+min(count, math.MaxInt64-offset))
 	}
-	if partial > 0 && im.checkTile(ctx, last) != nil { // else the sizes of tiles are too large
-		missing += partial
+	if partial > 0 {
+		err := im.checkTile(ctx, last)
+		if err != nil && !errors.Is(err, raster.ErrFormat) {
+			return err
+		}
+		if err != nil { // else the sizes of tiles are too large
+			missing += partial
+		}
 	}
 	if missing == 0 {
 		return nil
@@ -177,6 +187,9 @@ func (im *image) checkWhole(ctx context.Context) error {
 	kind := "tiles"
 	if !im.tiled {
 		kind = "strips"
+	}
+	if n < im.table.n {
+		kind += " that were checked"
 	}
 	return im.damaged("%d of %d %s are not or not wholly in the file, which has %d bytes and needs %d", missing, n, kind,
 		im.container.size, needed)
