@@ -95,6 +95,9 @@ func unknownCommand(c *cobra.Command, word string) error {
 // unknownTopic is the error for an argument of leat help that is no command or topic of c.
 func unknownTopic(c *cobra.Command, word string) error {
 	commands, topics := commandNames(c)
+	if len(commands) == 0 {
+		return usagef("%s has no command %q", c.CommandPath(), word)
+	}
 	if len(topics) == 0 {
 		return unknownCommand(c, word)
 	}
