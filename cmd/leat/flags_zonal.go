@@ -208,9 +208,9 @@ func (f *zoneFlags) Close() error {
 }
 
 // isFileName reports whether a name of vectors can only be that of a file, and not that of a
-// database or of GDAL's virtual files.
+// database, of GDAL's virtual files, or a source written as XML.
 func isFileName(name string) bool {
-	return !strings.Contains(name, ":") && !strings.HasPrefix(name, "/vsi")
+	return !strings.ContainsAny(name, ":<") && !strings.HasPrefix(name, "/vsi")
 }
 
 // isRaster reports whether the zones are a raster: what opens as one and holds no polygons, or has
