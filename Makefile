@@ -2,7 +2,7 @@
 # make demo:      builds leat and runs its main job on a made-up scene.
 # make test:      the quick tests, within minutes, without object stores; needs neither Slurm nor a browser.
 # make test-rest: what make test leaves out: tests of object stores, by Slurm and in a browser, long storms of kills.
-# make test-portable: the tests of packages with assembly, without it; make test-rest has them.
+# make test-portable: the tests of packages with assembly, run without it; part of make test-rest.
 # make test-all:  installs what the tests compare leat with (where it may) and runs all tests, then
 #                 those of goroutines again with the race detector.
 # make reference: writes what below docs is generated from the program: options, functions, --json.
@@ -65,7 +65,7 @@ test-rest:
 	CGO_ENABLED=0 scripts/test --left-out
 	$(MAKE) test-portable
 
-# The tests of packages with assembly, by a processor without AVX2 and the like. Left out are those
+# The tests of packages with assembly, as on a processor without AVX2 and the like. Left out are those
 # that run both loops anyway, or compare with libraries that read one loop's results as the other's.
 ASSEMBLY := ./expr ./expr/internal/focal ./internal/adler ./internal/deflate ./internal/inflate ./internal/stats ./internal/tiff ./internal/tiffwrite
 PORTABLE_SKIP := GDAL|PROJ|OtherLibraries|AnyLengthAndDistance|TooManyBands

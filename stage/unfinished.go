@@ -24,8 +24,8 @@ type unfinished struct {
 	ended   bool
 }
 
-// offer lets callers read the received bytes of w. It returns nil if they must not: the bytes may
-// belong to several versions, or they are checked only when all have arrived.
+// offer lets callers read the received bytes of w. It returns nil if these can't be used yet: they
+// may belong to several versions, or are checked only when all have arrived.
 func (w *download) offer() *unfinished {
 	if w.it.staged != nil || !w.info.Versioned() || len(w.info.CRC32C) == 4 || len(w.info.MD5) == md5.Size {
 		return nil

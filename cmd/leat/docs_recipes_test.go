@@ -129,7 +129,7 @@ func checkZonal(t *testing.T, dir string) {
 	if !slices.EqualFunc(got, want, func(a, b [2]float64) bool {
 		return a[0] == b[0] && math.Abs(a[1]-b[1]) <= 1e-9*math.Abs(b[1])
 	}) {
-		t.Errorf("pixels and sums %v, want %v", got, want)
+		t.Errorf("pixels and sums %v, expected %v", got, want)
 	}
 }
 

@@ -410,7 +410,7 @@ func (f *outputFlags) setPolygons(job *apply.Job) error {
 	polygons := slices.ContainsFunc(sortedNames(job.Outputs),
 		func(name string) bool { return job.Outputs[name].Polygons })
 	if f.diagonals && !polygons {
-		return errors.New("--diagonals: it is for outputs of polygons, such as -o NAME=FILE.gpkg")
+		return errors.New("--diagonals: no output has polygons, expected one such as -o NAME=FILE.gpkg")
 	}
 	var errs []error
 	for _, v := range f.sieve {
@@ -421,7 +421,7 @@ func (f *outputFlags) setPolygons(job *apply.Job) error {
 				o.Sieve = pixels
 				job.Outputs[name] = o
 			case v.named || !polygons:
-				return fmt.Errorf("--sieve %s: output %s is a raster, and it is for polygons, such as -o NAME=FILE.gpkg", v.text, name)
+				return fmt.Errorf("--sieve %s: output %s is a raster, expected polygons such as -o NAME=FILE.gpkg", v.text, name)
 			}
 			return nil
 		}))
