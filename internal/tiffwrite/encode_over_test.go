@@ -10,8 +10,8 @@ import (
 	"leat/ndarray"
 )
 
-// TestEncodeOverGivesSameBytes compares EncodeOver and EncodeRows with Encode, and Encode with a new
-// encoder, over tiles of noise, of equal rows, of padding and of one value.
+// TestEncodeOverGivesSameBytes compares EncodeOver and EncodeRows with Encode, and Encode with a
+// new encoder, over tiles of noise, of equal rows, of padding and of one value.
 func TestEncodeOverGivesSameBytes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, typ := range []ndarray.DType{ndarray.Uint8, ndarray.Int16, ndarray.Uint32, ndarray.Float32,

@@ -326,7 +326,8 @@ func TestCutFileOfManyTiles(t *testing.T) {
 		tags := append(plain(1, n, 8, 1, tiff.FormatUint, tiff.CompressionNone),
 			tag{tiff.TagRowsPerStrip, tiff.TypeLong, []uint64{1}}, tag{tiff.TagStripOffsets, tiff.TypeLong, offsets},
 			tag{tiff.TagStripByteCounts, tiff.TypeLong, repeat(1, n)})
-		f := openBytes(t, handmade(binary.LittleEndian, tags, tiff.TagStripOffsets, tiff.TagStripByteCounts, [][]byte{{1}}))
+		whole := handmade(binary.LittleEndian, tags, tiff.TagStripOffsets, tiff.TagStripByteCounts, [][]byte{{1}})
+		f := openBytes(t, whole)
 		if err := f.CheckWhole(t.Context()); !errors.Is(err, raster.ErrFormat) {
 			t.Errorf("strip %d is beyond the end: %v", cut, err)
 		}
