@@ -9,9 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
+	"leat/internal/fault"
 	"leat/internal/gdal"
 	"leat/internal/proctest"
 	"leat/ndarray"
@@ -358,15 +358,16 @@ func TestPolygonsCancelled(t *testing.T) {
 	job := polygonJob(dir, ".gpkg")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("enough")
-	r, err := Start(ctx, job)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for s := r.Status(); s.Stage != "laying out" && !strings.HasPrefix(s.Stage, "done"); s = r.Status() {
-	}
-	cancel(stop)
-	if _, err := r.Wait(); err != nil && !errors.Is(err, stop) {
-		t.Error(err)
+	fault.Set(func(point string) error {
+		if point == "apply.laid" { // the pixels are GDAL's, polygons are next
+			cancel(stop)
+		}
+		return nil
+	})
+	_, err := Run(ctx, job)
+	fault.Set(nil)
+	if !errors.Is(err, stop) {
+		t.Errorf("a cancelled run: %v", err)
 	}
 	mustRun(t, job)
 	noTraces(t, dir)
