@@ -94,7 +94,7 @@ func TestFailedRunKeepsOldFileAndSpool(t *testing.T) {
 }
 
 func TestOutputDiskFull(t *testing.T) {
-	dir := smallDisk(t, "1m")
+	dir := smallDisk(t, "840k")
 	path, old := oldOutput(t, dir)
 	// Noise does not compress: 600 x 600 bytes fit on the disk once, but not twice; 1200 x 1200 do
 	// not even fit into the spool.
