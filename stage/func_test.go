@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// upper returns a Source that counts its calls by name. Pools call it once at a time in these tests.
+// upper returns a Source that counts its calls by name. In these tests, no two are simultaneous.
 func upper(t *testing.T, calls map[string]int) Source {
 	return ok(Func("upper-v1", func(_ context.Context, name string) ([]byte, error) {
 		calls[name]++
