@@ -31,8 +31,8 @@ GDAL reads it also shows attribute tables, names of values, and how to open each
 
 Of files of vectors, which are burned onto grids (leat apply -v), it lists layers and attributes.
 
-Only headers are read, unless --stats asks for every pixel. Rasters in buckets and on web servers are given
-as s3://BUCKET/NAME, gs://, azblob:// or https://.`,
+Only headers and tables of tiles are read, unless --stats asks for every pixel. Rasters in buckets and
+on web servers are given as s3://BUCKET/NAME, gs://, azblob:// or https://.`,
 		Example: `  leat info scene.tif
   leat info --json *.tif | jq -r 'select(.cog | not) | .path'
   leat info --stats ndvi.tif

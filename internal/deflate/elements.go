@@ -137,7 +137,7 @@ func matchLength(x uint64, src []byte, i, d, end int) int {
 	return matchEnd(src, i+8, d, min(end, i+maxMatch)) - i
 }
 
-// appendLiteralPairs is appendLiterals for few literals, of which most tokens have two. It may
+// appendLiteralPairs is appendLiterals for few literals; most of its tokens hold two. It may
 // store three elements too many, and eight bytes may be read from a on.
 func appendLiteralPairs(tokens []uint32, n int, src []byte, a, b int) int {
 	if b-a > 32 {

@@ -110,7 +110,7 @@ func made(kind string, n int) []byte {
 		for i := 0; i < n; i += 256 {
 			p[i] = "\xc6\x56\x20\xc4"[i/256%4]
 		}
-	case "values", "long values": // elements of four and eight bytes, of which many repeat
+	case "values", "long values": // elements of four and eight bytes; many repeat
 		size := 4
 		if kind == "long values" {
 			size = 8
@@ -385,8 +385,8 @@ func TestElementsTakeLess(t *testing.T) {
 	}
 }
 
-// TestBlocksTakeOnFewSymbols encodes a tile of nodata with one header, and one of which the half is
-// nodata.
+// TestBlocksTakeOnFewSymbols checks that a tile of nodata has one header, and encodes
+// tiles that begin with nodata and end with noise.
 func TestBlocksTakeOnFewSymbols(t *testing.T) {
 	e := NewEncoder(Options{Element: 2, Row: 1024, Predictor: 2})
 	zero := made("zero", 8*blockSize)
