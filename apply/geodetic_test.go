@@ -85,7 +85,7 @@ func TestGeodeticCoordinates(t *testing.T) {
 		got = append(got, pixels[float64](t, filepath.Join(dir, fmt.Sprint(i, 0, ".tif"))))
 		question = append(question, [3]any{c.crs, c.transform, samples})
 	}
-	directory, err := filepath.Abs("../expr/testdata")
+	directory, err := filepath.Abs("../internal/expr/testdata")
 	if err != nil {
 		t.Fatal(err)
 	}

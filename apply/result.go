@@ -56,7 +56,8 @@ func newResult(r *exec.Result, p *outcome.Plan, timings timing.Summary, wall tim
 
 // addCounts adds the counts of an expression, and warnings about them.
 func addCounts(res *outcome.OutputResult, c *exec.Counts) {
-	res.Counts = c.Counts
+	res.Counts = outcome.Counts{Pixels: c.Pixels, Invalid: c.Invalid, NaN: c.NaN, Inf: c.Inf, Saturated: c.Saturated,
+		NodataCollision: c.NodataCollision}
 	if c.Saturated > 0 {
 		res.Warnings = append(res.Warnings,
 			outcome.Note{Field: "Output.Type", Text: fmt.Sprintf("%s beyond the range of %v and became its nearest value",

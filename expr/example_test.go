@@ -9,29 +9,17 @@ import (
 
 // Example computes the vegetation index of four pixels. One is nodata in the red band.
 func Example() {
-	e, err := expr.Parse("(nir - red) / (nir + red)")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	nodata := ndarray.ScalarOf[uint16](0)
-	band := expr.Input{Files: []expr.File{{Bands: []expr.Band{{Type: ndarray.Uint16, Nodata: &nodata}}}}}
-	p, err := expr.Compile(e, map[string]expr.Input{"red": band, "nir": band}, &expr.Options{Nodata: "-9"})
+	red := ndarray.FromSlice([]uint16{100, 200, 0, 300}, 2, 2)
+	nir := ndarray.FromSlice([]uint16{300, 200, 500, 100}, 2, 2)
+	r, err := expr.Eval("(nir - red) / (nir + red)", map[string]expr.Input{
+		"red": {Pixels: red, Nodata: &nodata},
+		"nir": {Pixels: nir, Nodata: &nodata},
+	}, &expr.Options{Nodata: "-9"})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	pixels := map[string][]uint16{"red": {100, 200, 0, 300}, "nir": {300, 200, 500, 100}}
-	var src []expr.Operand
-	for _, ref := range p.Refs() {
-		src = append(src, expr.Operand{Data: ndarray.BytesOf(pixels[ref.Name])})
-	}
-	out := make([]float32, 4)
-	var counts expr.Counts
-	if err := p.NewEvaluator().Eval(src, [][]byte{ndarray.BytesOf(out)}, 4, &counts); err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(p.Type(), out, counts.Invalid, "invalid")
-	// Output: float32 [0.5 0 -9 -0.5] 1 invalid
+	fmt.Println(r.Pixels.Type, r.Pixels.Shape, ndarray.Slice[float32](r.Pixels), r.Invalid, "invalid")
+	// Output: float32 [1 2 2] [0.5 0 -9 -0.5] 1 invalid
 }

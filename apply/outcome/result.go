@@ -1,7 +1,6 @@
 package outcome
 
 import (
-	"leat/expr"
 	"leat/ndarray"
 	"leat/raster"
 )
@@ -19,7 +18,7 @@ type OutputResult struct {
 	Tiles     int           // stored tiles of all bands and overviews
 	Overviews []raster.Size // columns and rows of each, the largest first
 	// Counts are those of an expression; all 0 for a function.
-	Counts expr.Counts
+	Counts Counts
 	// Warnings are about pixels and metadata that are probably not what the user wants.
 	Warnings []Note
 	// Format is "GTiff" or GDAL's short name of another format, and Options are its creation
@@ -32,6 +31,20 @@ type OutputResult struct {
 	Table bool
 	// Polygons is the number of polygons of an output of polygons; nil for others.
 	Polygons *int64
+}
+
+// Counts are the pixels of all bands of an output that an expression computed.
+type Counts struct {
+	Pixels  int64 // all
+	Invalid int64 // invalid pixels, including those counted by NaN
+	NaN     int64 // pixels that the computation made invalid: 0/0, log(-1), a % 0
+	Inf     int64 // infinite pixels of float outputs
+	// Saturated counts pixels beyond the range of the type, which became its nearest value (in
+	// float outputs, infinity).
+	Saturated int64
+	// NodataCollision counts valid results that equal the nodata value: readers will treat them as
+	// invalid.
+	NodataCollision int64
 }
 
 // BandResult holds the statistics of the pixels of one band, in stored values, before scale and

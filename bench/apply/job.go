@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"leat/apply"
-	"leat/expr"
+	"leat/internal/expr"
 	"leat/ndarray"
 	"leat/raster/geotiff"
 )

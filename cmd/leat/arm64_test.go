@@ -69,7 +69,7 @@ func TestNoFusedMultiplyAdd(t *testing.T) {
 func calledFMA(t *testing.T, root, place string, sources map[string][]string) bool {
 	t.Helper()
 	name, number, _ := strings.Cut(place, ":")
-	for _, dir := range []string{"expr", "internal/elementary"} {
+	for _, dir := range []string{"internal/expr", "internal/elementary"} {
 		path := filepath.Join(root, dir, name)
 		if _, ok := sources[path]; !ok {
 			text, err := os.ReadFile(path)

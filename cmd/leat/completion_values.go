@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"leat/expr"
 	"leat/internal/config"
+	"leat/internal/expr"
 	"leat/internal/gdal"
 	"leat/namespace"
 )

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"leat/expr"
+	"leat/internal/expr"
 )
 
 // TestEnvironmentIsListed looks for calls of os.Getenv and os.LookupEnv with a constant, in all

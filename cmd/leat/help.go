@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"leat/expr"
+	"leat/internal/expr"
 )
 
 // commandGroups are the groups of commands in leat help, and the commands of each.

@@ -14,7 +14,7 @@ import (
 
 	"leat/apply/outcome"
 	"leat/cache"
-	"leat/expr"
+	"leat/internal/expr"
 	"leat/internal/gdal"
 	"leat/internal/ranged"
 	"leat/objstore"

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"leat/expr"
+	"leat/internal/expr"
 )
 
 // markdownEscape escapes a text within a cell of a table.

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"leat/apply"
-	"leat/expr"
+	"leat/internal/expr"
 	"leat/internal/storeurl"
 )
 

@@ -8,7 +8,7 @@ import (
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/resolve"
 	"leat/block"
-	"leat/expr"
+	"leat/internal/expr"
 	"leat/ndarray"
 )
 

@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"leat/apply/internal/resolve"
-	"leat/expr"
 	"leat/internal/elementary"
+	"leat/internal/expr"
 	"leat/internal/gdal"
 	"leat/raster"
 )

@@ -7,7 +7,7 @@ import (
 	"leat/apply/internal/resolve"
 	"leat/apply/internal/spool"
 	"leat/block"
-	"leat/expr"
+	"leat/internal/expr"
 	"leat/internal/fault"
 )
 

@@ -13,7 +13,7 @@ import (
 	"leat/apply/internal/output"
 	"leat/apply/outcome"
 	"leat/block"
-	"leat/expr"
+	"leat/internal/expr"
 	"leat/raster"
 )
 

@@ -6,7 +6,7 @@ import (
 	"maps"
 
 	"leat/apply/internal/jobspec"
-	"leat/expr"
+	"leat/internal/expr"
 )
 
 // linked are the expressions of a job by name. Those with errors are in errs instead, unless the

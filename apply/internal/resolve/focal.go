@@ -6,7 +6,7 @@ import (
 	"leat/apply/internal/jobspec"
 	"leat/apply/outcome"
 	"leat/block"
-	"leat/expr"
+	"leat/internal/expr"
 	"leat/internal/gdal"
 	"leat/internal/tiffwrite"
 	"leat/raster"

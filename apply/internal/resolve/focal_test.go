@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"leat/block"
-	"leat/expr"
+	"leat/internal/expr"
 	"leat/raster"
 )
 

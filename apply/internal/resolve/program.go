@@ -9,7 +9,7 @@ import (
 	"leat/apply/internal/output"
 	"leat/apply/outcome"
 	"leat/block"
-	"leat/expr"
+	"leat/internal/expr"
 	"leat/internal/units"
 	"leat/ndarray"
 	"leat/raster"

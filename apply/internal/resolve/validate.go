@@ -16,7 +16,7 @@ import (
 	"leat/apply/internal/localpath"
 	"leat/apply/internal/output"
 	"leat/apply/outcome"
-	"leat/expr"
+	"leat/internal/expr"
 	"leat/internal/gdal"
 	"leat/internal/regular"
 	"leat/internal/storeurl"

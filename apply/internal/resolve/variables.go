@@ -10,7 +10,7 @@ import (
 	"leat/apply/internal/jobspec"
 	"leat/apply/outcome"
 	"leat/block"
-	"leat/expr"
+	"leat/internal/expr"
 	"leat/ndarray"
 	"leat/raster"
 )

@@ -7,7 +7,7 @@ import (
 	"math"
 
 	"leat/block"
-	"leat/expr"
+	"leat/internal/expr"
 	"leat/internal/stats"
 	"leat/internal/tiffwrite"
 	"leat/internal/units"

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"leat/block"
-	"leat/expr/internal/focal"
+	"leat/internal/expr/internal/focal"
 	"leat/ndarray"
 )
 
@@ -224,6 +224,9 @@ func (p *Program) Margin() int {
 	}
 	return p.focal.margin
 }
+
+// Placed reports whether the program uses coordinates.
+func (p *Program) Placed() bool { return p.placed }
 
 // Focal reports whether the program has focal functions, so that only EvalWindow computes it.
 func (p *Program) Focal() bool { return p.focal != nil }

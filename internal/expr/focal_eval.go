@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"leat/block"
-	"leat/expr/internal/focal"
+	"leat/internal/expr/internal/focal"
 	"leat/ndarray"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"leat/block"
-	"leat/expr/internal/focal"
+	"leat/internal/expr/internal/focal"
 )
 
 // focalNode is a call of a focal function. Its operand is computed before it, on all pixels that it

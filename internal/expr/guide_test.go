@@ -18,7 +18,7 @@ import (
 //	expression  gives type [nodata v]: pixels [| pixels of the next band], - for an invalid one
 //	expression  is refused: part of the message
 func TestGuideExamples(t *testing.T) {
-	data, err := os.ReadFile("../docs/guide/expressions.md")
+	data, err := os.ReadFile("../../docs/guide/expressions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func evalAlone(p *Program, place Place, rows int, src []Operand, dst [][]byte) e
 }
 
 func TestGuideFunctions(t *testing.T) {
-	data, err := os.ReadFile("../docs/guide/expressions.md")
+	data, err := os.ReadFile("../../docs/guide/expressions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
