@@ -178,9 +178,9 @@ func (h *histogram) appendTo(dst []byte) []byte {
 			dst = binary.AppendUvarint(dst, uint64(i-last))
 			dst = binary.AppendUvarint(dst, uint64(c))
 			last = i
+			counts[k] = 0 // and no other: most pages of the counters were never written
 		}
 	}
-	clear(counts)
 	h.low, h.high = len(h.counts), 0
 	return dst
 }

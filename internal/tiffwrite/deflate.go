@@ -73,6 +73,7 @@ func newFlate(out *appender, level int) *flate.Writer {
 	if err != nil {
 		panic(err) // Coding.Check has checked the level
 	}
+	populateTables(w)
 	return w
 }
 
