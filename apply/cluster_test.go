@@ -142,7 +142,7 @@ func TestSameBytesWithSlurm(t *testing.T) {
 
 // removing removes a file when workers are started.
 type removing struct {
-	*slurm.Launcher
+	worker.Launcher
 	path string
 }
 

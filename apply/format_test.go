@@ -322,7 +322,7 @@ func TestFormatSameBytes(t *testing.T) {
 				func(j *Job) { j.Concurrency.Workers = 1 },
 				func(j *Job) { j.Concurrency.Workers, j.Controls.MemoryBytes = 2, 96<<20 },
 				func(j *Job) { j.Controls.WindowWidth, j.Controls.WindowHeight = 512, 512 },
-				func(j *Job) { j.Concurrency.Workers, j.Concurrency.On = 2, &subprocess.Launcher{} },
+				func(j *Job) { j.Concurrency.Workers, j.Concurrency.On = 2, subprocess.New(nil) },
 			} {
 				dir := t.TempDir()
 				job := formatJob(red, nir, c.expr, c.output(dir))

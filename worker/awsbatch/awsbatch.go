@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/batch"
 
+	"leat/worker"
 	leatbatch "leat/worker/internal/batch"
 )
 
@@ -35,16 +36,18 @@ func (t times) pace() leatbatch.Pace { return leatbatch.Pace{First: t.first, Lon
 var usual = times{first: 500 * time.Millisecond, longest: 10 * time.Second, answer: 2 * time.Second,
 	grace: 4 * time.Second, clean: time.Minute, backoff: 10 * time.Second}
 
-// Launcher starts workers with AWS Batch.
-type Launcher struct {
+// launcher starts workers with AWS Batch.
+type launcher struct {
 	o        Options
 	times    times
 	maxArray int
 }
 
 // New returns a launcher; nil means defaults. Check and Start report invalid options.
-func New(o *Options) *Launcher {
-	k := &Launcher{times: usual, maxArray: maxArray}
+func New(o *Options) worker.Launcher { return newLauncher(o) }
+
+func newLauncher(o *Options) *launcher {
+	k := &launcher{times: usual, maxArray: maxArray}
 	if o != nil {
 		k.o = *o
 	}
@@ -54,7 +57,7 @@ func New(o *Options) *Launcher {
 // Check returns an error if options are invalid, the queue takes no jobs or could never run a
 // worker, the job definition is not for containers, jobs can't be described, or the secret is
 // missing.
-func (k *Launcher) Check(ctx context.Context) error {
+func (k *launcher) Check(ctx context.Context) error {
 	if err := k.o.validate(); err != nil {
 		return err
 	}

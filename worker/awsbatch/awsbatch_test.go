@@ -96,7 +96,7 @@ func TestArraySizeLimit(t *testing.T) {
 			t.Errorf("Jobs() is %q", f.Jobs())
 		}
 	}
-	if k := New(nil); k.maxArray != 10000 {
+	if k := newLauncher(nil); k.maxArray != 10000 {
 		t.Errorf("arrays of %d", k.maxArray)
 	}
 }

@@ -117,7 +117,7 @@ func connect(ctx context.Context, region, endpoint string, backoff time.Duration
 	return c, nil
 }
 
-func (k *Launcher) connect(ctx context.Context) (*clients, error) {
+func (k *launcher) connect(ctx context.Context) (*clients, error) {
 	return connect(ctx, k.o.Region, k.o.Endpoint, k.times.backoff)
 }
 

@@ -21,7 +21,7 @@ func TestConformance(t *testing.T) {
 			workertest.Launcher(t, workertest.Setup{
 				Launcher: func(t *testing.T) worker.Launcher {
 					s := batchtest.New(t, batchtest.Settings{})
-					k := New(&Options{Queue: batchtest.Queue, Image: "image", Secret: secret, Endpoint: s.URL})
+					k := newLauncher(&Options{Queue: batchtest.Queue, Image: "image", Secret: secret, Endpoint: s.URL})
 					k.times, k.maxArray = quick, 3
 					servers[k] = s
 					return k

@@ -30,7 +30,7 @@ type submitted struct {
 // fleet is the jobs of one start.
 type fleet struct {
 	*leatbatch.Fleet
-	k *Launcher
+	k *launcher
 	c *clients
 	o worker.StartOptions
 
@@ -41,7 +41,7 @@ type fleet struct {
 	terminated bool // AWS has accepted to end all jobs
 }
 
-func newFleet(k *Launcher, c *clients, o worker.StartOptions) *fleet {
+func newFleet(k *launcher, c *clients, o worker.StartOptions) *fleet {
 	f := &fleet{k: k, c: c, o: o}
 	f.Fleet = leatbatch.NewFleet(f, &f.o, k.times.pace(), k.times.grace)
 	return f

@@ -27,13 +27,13 @@ var quick = times{first: 5 * time.Millisecond, longest: 40 * time.Millisecond, a
 type run struct {
 	*workertest.Start
 	s    *batchtest.Server
-	kind *Launcher
+	kind *launcher
 }
 
 // newRun prepares n workers that run a line of shell, with a stand-in of AWS.
 func newRun(t *testing.T, set batchtest.Settings, n int, shell string) *run {
 	r := &run{Start: workertest.NewStart(t, n, shell), s: batchtest.New(t, set)}
-	r.kind = New(&Options{Queue: batchtest.Queue, Definition: batchtest.Definition,
+	r.kind = newLauncher(&Options{Queue: batchtest.Queue, Definition: batchtest.Definition,
 		Secret: "secretsmanager:" + batchtest.Secret, Endpoint: r.s.URL})
 	r.kind.times = quick
 	return r

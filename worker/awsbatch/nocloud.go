@@ -11,12 +11,14 @@ import (
 
 var errLeftOut = errors.New("this program was built without clients of AWS (tag nocloud)")
 
-// Launcher returns an error from Check and Start.
-type Launcher struct{ o Options }
+// launcher returns an error from Check and Start.
+type launcher struct{ o Options }
 
 // New returns a launcher; nil means defaults.
-func New(o *Options) *Launcher {
-	k := &Launcher{}
+func New(o *Options) worker.Launcher { return newLauncher(o) }
+
+func newLauncher(o *Options) *launcher {
+	k := &launcher{}
 	if o != nil {
 		k.o = *o
 	}
@@ -24,10 +26,10 @@ func New(o *Options) *Launcher {
 }
 
 // Check returns an error.
-func (k *Launcher) Check(context.Context) error { return errors.Join(k.o.validate(), errLeftOut) }
+func (k *launcher) Check(context.Context) error { return errors.Join(k.o.validate(), errLeftOut) }
 
 // Start returns an error.
-func (k *Launcher) Start(ctx context.Context, _ worker.StartOptions) (worker.Fleet, error) {
+func (k *launcher) Start(ctx context.Context, _ worker.StartOptions) (worker.Fleet, error) {
 	return nil, k.Check(ctx)
 }
 

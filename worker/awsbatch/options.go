@@ -46,7 +46,7 @@ const (
 	parameterStore = "ssm"
 )
 
-// Options configures a Launcher. Queue, Secret, and either Definition or Image are required.
+// Options configures a launcher. Queue, Secret, and either Definition or Image are required.
 type Options struct {
 	// Queue is the name or the ARN of the job queue.
 	Queue string
@@ -136,14 +136,12 @@ func parseSecret(s string) (store, name string, err error) {
 	return store, name, nil
 }
 
-var _ worker.Launcher = (*Launcher)(nil)
-
 // Name returns "awsbatch".
-func (k *Launcher) Name() string { return launcherName }
+func (k *launcher) Name() string { return launcherName }
 
 // Capabilities returns that workers are remote, share no directory with the run, and are not
 // started for one block each.
-func (k *Launcher) Capabilities() worker.Capabilities { return worker.Capabilities{NoSharedFS: true} }
+func (k *launcher) Capabilities() worker.Capabilities { return worker.Capabilities{NoSharedFS: true} }
 
 // batchError returns an error about an option of the launcher, or with a code of AWS.
 func batchError(code, format string, a ...any) error {

@@ -21,7 +21,7 @@ type plan struct {
 	largest int // of one
 }
 
-func (k *Launcher) plan(ctx context.Context, c *clients) (*plan, error) {
+func (k *launcher) plan(ctx context.Context, c *clients) (*plan, error) {
 	p := &plan{vcpus: k.o.VCPUs}
 	if err := k.planQueue(ctx, c, p); err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (k *Launcher) plan(ctx context.Context, c *clients) (*plan, error) {
 	return p, nil
 }
 
-func (k *Launcher) planQueue(ctx context.Context, c *clients, p *plan) error {
+func (k *launcher) planQueue(ctx context.Context, c *clients, p *plan) error {
 	out, err := c.describeJobQueues(ctx, &batch.DescribeJobQueuesInput{JobQueues: []string{k.o.Queue}})
 	if err != nil {
 		return failed(err, "describe queue %s", k.o.Queue)
@@ -100,7 +100,7 @@ func (k *Launcher) planQueue(ctx context.Context, c *clients, p *plan) error {
 }
 
 // planDefinition describes the user's job definition.
-func (k *Launcher) planDefinition(ctx context.Context, c *clients, p *plan) error {
+func (k *launcher) planDefinition(ctx context.Context, c *clients, p *plan) error {
 	name := k.o.Definition
 	in := &batch.DescribeJobDefinitionsInput{JobDefinitions: []string{name}}
 	if !strings.Contains(name, ":") {

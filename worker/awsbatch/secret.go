@@ -22,7 +22,7 @@ const (
 
 // checkSecret returns an error if the secret does not exist. A user who may not describe it may
 // still be allowed to write it.
-func (k *Launcher) checkSecret(ctx context.Context, c *clients) error {
+func (k *launcher) checkSecret(ctx context.Context, c *clients) error {
 	store, name, err := parseSecret(k.o.Secret)
 	if err != nil || store != secretsManager {
 		return err
@@ -46,7 +46,7 @@ func noSecret(err error, name string) error {
 
 // putSecret writes the endpoint as a new version of the secret and returns the value of
 // worker.EnvSecret: store, name and version.
-func (k *Launcher) putSecret(ctx context.Context, c *clients, text string) (string, error) {
+func (k *launcher) putSecret(ctx context.Context, c *clients, text string) (string, error) {
 	store, name, err := parseSecret(k.o.Secret)
 	if err != nil {
 		return "", err

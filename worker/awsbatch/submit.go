@@ -24,7 +24,7 @@ const indexVariable = "AWS_BATCH_JOB_ARRAY_INDEX"
 // Start writes the endpoint into the secret and submits the workers. On an error it terminates what
 // was submitted. When ctx ends it returns within 4 s, of which a running submission has 2 s to
 // finish; the error names what could not be terminated in that time.
-func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
+func (k *launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
 	if err := errors.Join(k.o.validate(), leatbatch.ValidateStart(&o)); err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ func TestConformance(t *testing.T) {
 			servers := map[worker.Launcher]*pbstest.Server{}
 			workertest.Launcher(t, workertest.Setup{
 				Launcher: func(t *testing.T) worker.Launcher {
-					k := New(&Options{MaxArray: 3})
+					k := newLauncher(&Options{MaxArray: 3})
 					k.times = quick
 					servers[k] = pbstest.New(t, set)
 					return k

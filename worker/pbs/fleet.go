@@ -28,7 +28,7 @@ type submitted struct {
 // fleet is the jobs of one start.
 type fleet struct {
 	*batch.Fleet
-	k *Launcher
+	k *launcher
 	o worker.StartOptions
 
 	secret string // path of the secret file; "": none
@@ -43,7 +43,7 @@ type fleet struct {
 	unfound   int  // queries that found no job by its name
 }
 
-func newFleet(k *Launcher, o worker.StartOptions) *fleet {
+func newFleet(k *launcher, o worker.StartOptions) *fleet {
 	f := &fleet{k: k, o: o}
 	f.Fleet = batch.NewFleet(f, &f.o, k.times.pace(), k.times.grace)
 	return f

@@ -26,13 +26,13 @@ var quick = times{first: 5 * time.Millisecond, longest: 40 * time.Millisecond, c
 // run is a start under test.
 type run struct {
 	*workertest.Start
-	kind *Launcher
+	kind *launcher
 	dir  string
 }
 
 // newRun prepares n workers that run a line of shell.
 func newRun(t *testing.T, o *Options, n int, shell string) *run {
-	r := &run{Start: workertest.NewStart(t, n, shell), kind: New(o), dir: filepath.Join(t.TempDir(), "shared directory")}
+	r := &run{Start: workertest.NewStart(t, n, shell), kind: newLauncher(o), dir: filepath.Join(t.TempDir(), "shared directory")}
 	r.kind.times = quick
 	if err := os.Mkdir(r.dir, 0o700); err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ import (
 // launcherName is the launcher's name.
 const launcherName = "pbs"
 
-// Options configures a Launcher. The zero value works.
+// Options configures a launcher. The zero value works.
 type Options struct {
 	// Qsub, Qstat and Qdel are the programs, by name or path; "": these names in PATH.
 	Qsub, Qstat, Qdel string
@@ -63,8 +63,8 @@ type Options struct {
 	InsecureSecret bool
 }
 
-// Launcher starts workers with PBS.
-type Launcher struct {
+// launcher starts workers with PBS.
+type launcher struct {
 	o     Options
 	times times
 }
@@ -86,11 +86,11 @@ var usual = times{
 	grace:   4 * time.Second,
 }
 
-var _ worker.Launcher = (*Launcher)(nil)
-
 // New returns a launcher; nil means defaults. Check and Start report invalid options.
-func New(o *Options) *Launcher {
-	k := &Launcher{times: usual}
+func New(o *Options) worker.Launcher { return newLauncher(o) }
+
+func newLauncher(o *Options) *launcher {
+	k := &launcher{times: usual}
 	if o != nil {
 		k.o = *o
 	}
@@ -98,17 +98,17 @@ func New(o *Options) *Launcher {
 }
 
 // Name returns "pbs".
-func (k *Launcher) Name() string { return launcherName }
+func (k *launcher) Name() string { return launcherName }
 
 // Capabilities returns that jobs may compute one block each, and need the shared directory without
 // InsecureSecret.
-func (k *Launcher) Capabilities() worker.Capabilities {
+func (k *launcher) Capabilities() worker.Capabilities {
 	return worker.Capabilities{OneBlockPerJob: true, SharedDir: !k.o.InsecureSecret}
 }
 
 // Check returns an error if options are invalid, programs are missing, or the server does not
 // answer.
-func (k *Launcher) Check(ctx context.Context) error {
+func (k *launcher) Check(ctx context.Context) error {
 	if err := k.o.validate(); err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (o *Options) refused(word string) string {
 }
 
 // server queries the server's attributes.
-func (k *Launcher) server(ctx context.Context) (*listing, error) {
+func (k *launcher) server(ctx context.Context) (*listing, error) {
 	r := k.run(ctx, "qstat", "-B", "-f", "-F", "json")
 	if l := parse(r.Stdout); l.isServer {
 		return l, nil

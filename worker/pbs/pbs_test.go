@@ -480,7 +480,7 @@ func TestFailedStartLeavesNoJobs(t *testing.T) {
 
 func TestQsubPrintsMoreThanIdentifier(t *testing.T) {
 	s := pbstest.New(t, pbstest.Settings{})
-	k := New(nil)
+	k := newLauncher(nil)
 	k.times = quick
 	s.Set(func(set *pbstest.Settings) {
 		set.Before = func(program string, _ []string) *pbstest.Answer {

@@ -10,7 +10,7 @@ import (
 )
 
 // run runs a program of PBS.
-func (k *Launcher) run(ctx context.Context, program string, args ...string) batch.Answer {
+func (k *launcher) run(ctx context.Context, program string, args ...string) batch.Answer {
 	return batch.Program{Path: k.o.program(program), Args: args, Env: environment()}.Run(ctx, k.times.command)
 }
 

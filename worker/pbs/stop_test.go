@@ -252,7 +252,7 @@ func TestKillWrapperWithItsProgram(t *testing.T) {
 		}
 		cancel()
 	}()
-	k := New(o)
+	k := newLauncher(o)
 	k.times = quick
 	if r := k.run(ctx, "qdel", "17.s"); !errors.Is(r.Err, context.Canceled) || !r.Lost {
 		t.Errorf("%+v", r)

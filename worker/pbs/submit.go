@@ -19,7 +19,7 @@ import (
 const defaultMaxArray = 10000
 
 // Start submits the workers. On an error it deletes what was submitted.
-func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
+func (k *launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
 	if err := errors.Join(k.o.validate(), k.validateStart(&o)); err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 	return f, nil
 }
 
-func (k *Launcher) validateStart(o *worker.StartOptions) error {
+func (k *launcher) validateStart(o *worker.StartOptions) error {
 	err := batch.ValidateStart(o)
 	switch {
 	case o.Dir == "" && !k.o.InsecureSecret:

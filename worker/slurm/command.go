@@ -10,7 +10,7 @@ import (
 )
 
 // run runs a program of Slurm.
-func (k *Launcher) run(ctx context.Context, limit time.Duration, program string, args ...string) batch.Answer {
+func (k *launcher) run(ctx context.Context, limit time.Duration, program string, args ...string) batch.Answer {
 	return batch.Program{Path: program, Args: args, Env: environment()}.Run(ctx, limit)
 }
 

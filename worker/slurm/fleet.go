@@ -17,7 +17,7 @@ import (
 // fleet is the job arrays of one start.
 type fleet struct {
 	*batch.Fleet
-	k *Launcher
+	k *launcher
 	o worker.StartOptions
 
 	word    string // random, unique to this start
@@ -40,7 +40,7 @@ type fleet struct {
 	unfound     int
 }
 
-func newFleet(k *Launcher, o worker.StartOptions) *fleet {
+func newFleet(k *launcher, o worker.StartOptions) *fleet {
 	f := &fleet{k: k, o: o, word: strings.ToLower(rand.Text()[:8]), submitted: time.Now(), live: map[task]int{},
 		missed: map[task]bool{}, logged: map[string]bool{}, cancelAgain: true}
 	f.Fleet = batch.NewFleet(f, &f.o, k.times.pace(), k.times.grace)

@@ -43,7 +43,7 @@ import (
 // launcherName is the launcher's name.
 const launcherName = "slurm"
 
-// Options configures a Launcher. The zero value works.
+// Options configures a launcher. The zero value works.
 type Options struct {
 	// Sbatch, Squeue, Scancel and Scontrol are the programs, by name or path; "": these names in
 	// PATH.
@@ -73,8 +73,8 @@ type Options struct {
 	Dir string
 }
 
-// Launcher starts workers with Slurm.
-type Launcher struct {
+// launcher starts workers with Slurm.
+type launcher struct {
 	o     Options
 	times times
 
@@ -105,11 +105,11 @@ var usual = times{
 	pending: 10 * time.Second,
 }
 
-var _ worker.Launcher = (*Launcher)(nil)
-
 // New returns a launcher; nil means defaults. Check and Start report invalid options.
-func New(o *Options) *Launcher {
-	k := &Launcher{times: usual}
+func New(o *Options) worker.Launcher { return newLauncher(o) }
+
+func newLauncher(o *Options) *launcher {
+	k := &launcher{times: usual}
 	if o != nil {
 		k.o = *o
 	}
@@ -121,17 +121,17 @@ func New(o *Options) *Launcher {
 }
 
 // Name returns "slurm".
-func (k *Launcher) Name() string { return launcherName }
+func (k *launcher) Name() string { return launcherName }
 
 // Capabilities returns that workers are remote, may compute one block each, and need no shared
 // directory.
-func (k *Launcher) Capabilities() worker.Capabilities {
+func (k *launcher) Capabilities() worker.Capabilities {
 	return worker.Capabilities{OneBlockPerJob: true}
 }
 
 // Check returns an error if options are invalid (naming all of them), programs are missing, or the
 // controller does not answer.
-func (k *Launcher) Check(ctx context.Context) error {
+func (k *launcher) Check(ctx context.Context) error {
 	if err := k.validate(); err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (k *Launcher) Check(ctx context.Context) error {
 
 // arrayLimit returns the largest array size. It queries the controller once, even if
 // Options.MaxArray is set.
-func (k *Launcher) arrayLimit(ctx context.Context) (int, error) {
+func (k *launcher) arrayLimit(ctx context.Context) (int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.maxArray == 0 {
@@ -188,12 +188,12 @@ func maxArraySize(config string) (int, error) {
 	return 1001, nil
 }
 
-func (k *Launcher) script() *batch.Script {
+func (k *launcher) script() *batch.Script {
 	return &batch.Script{Directives: k.o.Directives, Init: k.o.Init, Prefix: k.o.Prefix, Suffix: k.o.Suffix}
 }
 
 // validate returns an error that names all invalid options.
-func (k *Launcher) validate() error {
+func (k *launcher) validate() error {
 	var errs []error
 	for _, n := range []struct {
 		name  string

@@ -87,7 +87,7 @@ func TestCheckUnreachableController(t *testing.T) {
 		t.Errorf("Check: %v", err)
 	}
 	standIns(t, map[string]string{"scontrol": "sleep 600"})
-	k := New(nil)
+	k := newLauncher(nil)
 	k.times.check = 100 * time.Millisecond
 	if err := k.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "no answer for 100ms") {
 		t.Errorf("Check: %v", err)

@@ -53,7 +53,7 @@ type start struct {
 }
 
 // begin starts n workers that run a shell script with the run's directory as $1.
-func begin(t *testing.T, k *Launcher, n int, script string) *start {
+func begin(t *testing.T, k *launcher, n int, script string) *start {
 	t.Helper()
 	s := prepare(t, n, script)
 	s.start(k)
@@ -61,7 +61,7 @@ func begin(t *testing.T, k *Launcher, n int, script string) *start {
 }
 
 // start starts the workers; they are stopped when the test ends.
-func (s *start) start(k *Launcher) {
+func (s *start) start(k *launcher) {
 	s.t.Helper()
 	f, err := k.Start(s.t.Context(), s.o)
 	if err != nil {
@@ -150,8 +150,8 @@ func list(t *testing.T, dir, pattern string) []string {
 }
 
 // quick is a kind with short times.
-func quick(o *Options) *Launcher {
-	k := New(o)
+func quick(o *Options) *launcher {
+	k := newLauncher(o)
 	k.times = times{
 		first: 20 * time.Millisecond, longest: 200 * time.Millisecond, command: 20 * time.Second,
 		check: 20 * time.Second, answer: time.Second, grace: 20 * time.Second,

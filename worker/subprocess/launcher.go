@@ -46,7 +46,7 @@ const firstFile = 3 + connections
 // the workers to end.
 const defaultGrace = time.Second
 
-// Options configures a Launcher.
+// Options configures a launcher.
 type Options struct {
 	// Files are inherited by each worker as descriptors 6, 7 and so on. The caller
 	// keeps them and may close them after Start.
@@ -93,16 +93,16 @@ func (o *Options) validate() error {
 // isReserved reports whether a variable configures worker processes, which refuse unknown ones.
 func isReserved(name string) bool { return strings.HasPrefix(name, worker.EnvEndpoint) }
 
-// Launcher starts child processes. It is safe for concurrent use.
-type Launcher struct {
+// launcher starts child processes. It is safe for concurrent use.
+type launcher struct {
 	o Options
 }
 
-var _ worker.Launcher = (*Launcher)(nil)
-
 // New returns a launcher; nil means defaults. Check and Start report invalid options.
-func New(o *Options) *Launcher {
-	k := &Launcher{}
+func New(o *Options) worker.Launcher { return newLauncher(o) }
+
+func newLauncher(o *Options) *launcher {
+	k := &launcher{}
 	if o != nil {
 		k.o = *o
 	}
@@ -116,17 +116,17 @@ func New(o *Options) *Launcher {
 }
 
 // Name returns "subprocess".
-func (k *Launcher) Name() string { return launcherName }
+func (k *launcher) Name() string { return launcherName }
 
 // Capabilities returns that workers are local.
-func (k *Launcher) Capabilities() worker.Capabilities { return worker.Capabilities{Local: true} }
+func (k *launcher) Capabilities() worker.Capabilities { return worker.Capabilities{Local: true} }
 
 // Check returns an error that names all invalid options.
-func (k *Launcher) Check(context.Context) error { return k.o.validate() }
+func (k *launcher) Check(context.Context) error { return k.o.validate() }
 
 // Start starts the workers and returns once each of them runs its program. On an error, which names
 // the program, no worker is left.
-func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
+func (k *launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
 	if err := errors.Join(k.o.validate(), validateStart(o)); err != nil {
 		return nil, err
 	}
