@@ -197,48 +197,53 @@ func NewTotals(t ndarray.DType) *Totals { return &Totals{t, make([]uint64, count
 // Add adds a histogram in the format of [Collector.AppendHistogram] and returns the bytes that
 // follow it. It returns an error, and adds nothing, when the bytes are not a histogram.
 func (t *Totals) Add(b []byte) ([]byte, error) {
-	if _, err := t.CheckEncoded(b); err != nil {
+	rest, err := t.CheckEncoded(b)
+	if err != nil {
 		return nil, err
 	}
-	return t.walk(b, func(counter, n uint64) { t.counts[counter] += n })
+	counters, size := binary.Uvarint(b)
+	at := uint64(0)
+	for b = b[size:]; counters > 0; counters-- {
+		d, size := binary.Uvarint(b)
+		b = b[size:]
+		n, size := binary.Uvarint(b)
+		b = b[size:]
+		at += d
+		t.counts[at] += n
+	}
+	return rest, nil
 }
 
 // CheckEncoded returns the bytes that follow the histogram at the start of b, or an error when Add
 // would refuse it.
-func (t *Totals) CheckEncoded(b []byte) ([]byte, error) { return t.walk(b, func(uint64, uint64) {}) }
-
-// walk calls f for each nonzero counter of a histogram and returns the bytes that follow it.
-func (t *Totals) walk(b []byte, f func(counter, n uint64)) ([]byte, error) {
-	truncated := false
-	next := func() uint64 {
-		v, n := binary.Uvarint(b)
-		if n <= 0 {
-			truncated = true
-			return 0
-		}
-		b = b[n:]
-		return v
+func (t *Totals) CheckEncoded(b []byte) ([]byte, error) {
+	counters, size := binary.Uvarint(b)
+	if size <= 0 {
+		return nil, errTruncated
 	}
-	counters, at, limit := next(), uint64(0), uint64(len(t.counts))
+	at, limit := uint64(0), uint64(len(t.counts))
 	if counters > limit {
 		return nil, fmt.Errorf("stats: histogram has %d counters, at most %d are possible", counters, limit)
 	}
-	for range counters {
-		d, n := next(), next()
-		if truncated {
-			break
+	for b = b[size:]; counters > 0; counters-- {
+		d, size := binary.Uvarint(b)
+		if size <= 0 {
+			return nil, errTruncated
 		}
+		_, sizeOfCount := binary.Uvarint(b[size:])
+		if sizeOfCount <= 0 {
+			return nil, errTruncated
+		}
+		b = b[size+sizeOfCount:]
 		if d >= limit || at+d >= limit {
 			return nil, fmt.Errorf("stats: histogram counter %d out of range (%d counters)", at+d, limit)
 		}
 		at += d
-		f(at, n)
-	}
-	if truncated {
-		return nil, errors.New("stats: truncated histogram")
 	}
 	return b, nil
 }
+
+var errTruncated = errors.New("stats: truncated histogram")
 
 // Bins is a histogram over equal parts of [Min, Max]. With Direct, each bin is one value: bin 0
 // counts Min, bin 1 counts Min+1, and so on.

@@ -33,10 +33,11 @@ type Resume struct {
 	e        *Encoder
 	scan     *Scanner
 	blocks   []int64     // by number: offset of the head of the block's record; 0 if there is none
-	emitted  []extent    // by number: the block's emitted values in the file
+	emitted  []extent    // by number: the block's emitted values in the file; nil if there are none
 	tiles    []Head      // overview tiles, and tiles encoded again
 	complete []levelTile // overview tiles of which all pixels are known
 	known    bool        // whether the coding of final tiles is known
+	parser   recordParser
 	scratch  []byte
 }
 
@@ -49,10 +50,11 @@ func (s *Spool) Scan(ctx context.Context, h *Header) (_ *Resume, err error) {
 		return nil, err
 	}
 	plan := s.l.Blocks
-	r := &Resume{s: s, e: s.NewEncoder("main"), blocks: make([]int64, plan.Count()), emitted: make([]extent, plan.Count()),
-		scan: newScanner(s.file, int64(len(h.bytes)), st.Size(), h.nonce)}
-	chosen := map[int]bool{} // blocks with tiles in the chosen coding
+	r := &Resume{s: s, e: s.NewEncoder("main"), blocks: make([]int64, plan.Count()),
+		scan: newScanner(s.file, int64(len(h.bytes)), st.Size(), h.nonce), parser: recordParser{l: s.l}}
 	choice := -1
+	_, decided := s.chooser.coding()
+	chosen := map[int]bool{} // blocks with tiles in the chosen coding while that is unknown
 	end, err := r.scan.Records(ctx, func(h Head, meta []byte) error {
 		switch h.Kind {
 		case KindBlock:
@@ -62,9 +64,12 @@ func (s *Spool) Scan(ctx context.Context, h *Header) (_ *Resume, err error) {
 				return nil
 			}
 			n := int(h.Number)
-			if rec, err := s.l.parseMeta(plan.At(n), meta, h.MetaBytes+h.DataBytes); err == nil &&
+			if rec, err := r.parser.parse(plan.At(n), meta, h.MetaBytes+h.DataBytes); err == nil &&
 				int64(len(rec.Meta)) == h.MetaBytes {
 				r.blocks[n] = h.Offset
+				if decided {
+					return nil
+				}
 				delete(chosen, n)
 				if slices.ContainsFunc(rec.tiles, func(t recordTile) bool { return t.final }) {
 					chosen[n] = true
@@ -74,7 +79,7 @@ func (s *Spool) Scan(ctx context.Context, h *Header) (_ *Resume, err error) {
 			r.tiles = append(r.tiles, h)
 		case KindCoding:
 			if h.Number < uint64(len(s.l.Candidates)) {
-				choice = int(h.Number)
+				choice, decided = int(h.Number), true
 			}
 		}
 		return nil
@@ -137,30 +142,38 @@ func (r *Resume) Restore(b block.Block) (_ Extra, err error) {
 		return Extra{}, err
 	}
 	r.complete = append(r.complete, complete...)
-	r.emitted[b.Number] = extent{h.Offset + HeadBytes + rec.values.offset, rec.values.length}
 	x := rec.Extra
+	if len(x.Values) > 0 {
+		if r.emitted == nil {
+			r.emitted = make([]extent, len(r.blocks))
+		}
+		r.emitted[b.Number] = extent{h.Offset + HeadBytes + rec.values.offset, rec.values.length}
+	}
 	x.Values = nil // their memory is reused
 	return x, nil
 }
 
 // record reads the tables of a block's record, which are valid until the next call.
-func (r *Resume) record(b block.Block) (*Head, *Record, error) {
+func (r *Resume) record(b block.Block) (Head, *Record, error) {
 	h, ok, err := r.scan.head(r.blocks[b.Number])
 	if err == nil && !ok {
 		err = ErrRecord
 	}
 	if err != nil {
-		return nil, nil, err
+		return h, nil, err
 	}
 	if err := r.scan.readMeta(&h); err != nil {
-		return nil, nil, err
+		return h, nil, err
 	}
-	rec, err := r.s.l.parseMeta(b, r.scan.meta, h.MetaBytes+h.DataBytes)
-	return &h, rec, err
+	rec, err := r.parser.parse(b, r.scan.meta, h.MetaBytes+h.DataBytes)
+	return h, rec, err
 }
 
 // Values returns the values that block n, which was restored, emitted.
 func (r *Resume) Values(n int) ([][]byte, error) {
+	if r.emitted == nil || r.emitted[n].length == 0 {
+		return nil, nil
+	}
 	text := make([]byte, r.emitted[n].length)
 	if _, err := r.s.file.ReadAt(text, r.emitted[n].offset); err != nil {
 		return nil, r.s.readError(err)

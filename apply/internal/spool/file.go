@@ -70,7 +70,7 @@ const (
 // nonce is part of the checksum of each record's head.
 type nonce [nonceBytes]byte
 
-func (n nonce) sum(head []byte) uint32 {
+func (n *nonce) sum(head []byte) uint32 {
 	return crc32.Update(crc32.Checksum(head, castagnoli), castagnoli, n[:])
 }
 

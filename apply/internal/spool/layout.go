@@ -118,10 +118,11 @@ func (l *Layout) tilesIn(w block.Window) iter.Seq[position] {
 // encodedTile is a tile in the record of a block. Level 0 is full resolution.
 type encodedTile struct{ level, index int }
 
-// tilesOf returns the tiles in a block's record, in the order in which they are encoded.
-func (l *Layout) tilesOf(b block.Block) (list []encodedTile) {
+// appendTiles appends the tiles in a block's record to a list, in the order in which they are
+// encoded.
+func (l *Layout) appendTiles(list []encodedTile, b block.Block) []encodedTile {
 	if l.NoPixels {
-		return nil
+		return list
 	}
 	for i := range l.levels {
 		if v := &l.levels[i]; i > 0 && !v.whole {
@@ -146,7 +147,7 @@ func (l *Layout) blockWindow(level int, b block.Block) block.Window {
 
 // dataBytes returns the size of a block's record before its tiles are encoded.
 func (l *Layout) dataBytes(b block.Block) int {
-	return len(l.tilesOf(b))*l.File.Shape().Bytes() + int(l.sectionOffset(len(l.levels), b.Number))
+	return len(l.appendTiles(nil, b))*l.File.Shape().Bytes() + int(l.sectionOffset(len(l.levels), b.Number))
 }
 
 // sectionOffset returns where a block's pixels of an overview level begin, from those of the first

@@ -141,42 +141,60 @@ func (l *Layout) ParseParts(b block.Block, meta, data []byte) (*Record, error) {
 // parseMeta is like Parse without the data: head is the beginning of a payload of total bytes and
 // contains at least the tables.
 func (l *Layout) parseMeta(b block.Block, head []byte, total int64) (*Record, error) {
+	p := recordParser{l: l}
+	return p.parse(b, head, total)
+}
+
+// recordParser parses one record after the other in the same memory.
+type recordParser struct {
+	l       *Layout
+	rec     Record
+	tiles   []encodedTile
+	moments []stats.Moments
+}
+
+// parse is [Layout.parseMeta] whose result is valid until the next call.
+func (p *recordParser) parse(b block.Block, head []byte, total int64) (*Record, error) {
+	l, r := p.l, &p.rec
 	bad := func(format string, args ...any) (*Record, error) {
 		return nil, fmt.Errorf("%w of block %d, output %s: %w", ErrRecord, b.Number, l.Output,
 			fmt.Errorf(format, args...))
 	}
 	t := Decoder{Rest: head}
-	r := &Record{}
+	*r = Record{tiles: r.tiles[:0], sections: r.sections[:0]}
 	nTiles, nSections := t.Uint32(), t.Uint32()
-	want := l.tilesOf(b)
+	p.tiles, p.moments = l.appendTiles(p.tiles[:0], b), p.moments[:0]
+	want := p.tiles
 	if nTiles != len(want) {
 		return bad("it has %s instead of %d", units.Count(nTiles, "tile"), len(want))
 	}
 	at := 0
 	for i := range nTiles {
-		p := recordTile{level: want[i].level, index: t.Uint32(), offset: at, length: t.Uint32()}
+		tile := recordTile{level: want[i].level, index: t.Uint32(), offset: at, length: t.Uint32()}
 		final := t.Uint32()
 		n := t.Uint32()
-		if p.index != want[i].index || final > 1 || p.length < tiffwrite.FrameBytes || n != 0 && n != 1 &&
-			n != l.bandsPerTile() || p.level > 0 && n != 0 {
+		if tile.index != want[i].index || final > 1 || tile.length < tiffwrite.FrameBytes || n != 0 && n != 1 &&
+			n != l.bandsPerTile() || tile.level > 0 && n != 0 {
 			return bad("tile %d does not match the block", i)
 		}
-		p.final = final == 1
+		tile.final = final == 1
+		from := len(p.moments)
 		for range n {
 			m := stats.Moments{Total: t.int64(), Valid: t.int64(), NaN: t.int64(), Infinite: t.int64(),
 				Min: t.float64(), Max: t.float64(), Mean: t.float64(), M2: t.float64()}
-			if w := l.windowOfTile(p.index); m.Total != w.Pixels() || m.Valid < 0 || m.NaN < 0 || m.Infinite < 0 ||
+			if w := l.windowOfTile(tile.index); m.Total != w.Pixels() || m.Valid < 0 || m.NaN < 0 || m.Infinite < 0 ||
 				m.Valid > m.Total || m.NaN > m.Total || m.Infinite > m.Total {
 				return bad("the statistics of tile %d are not of its %d pixels", i, w.Pixels())
 			}
 			p.moments = append(p.moments, m)
 		}
-		if wanted := l.bandsPerTile(); p.level == 0 && len(p.moments) != wanted &&
-			(len(p.moments) != 0 || !p.final || l.Statistics) {
+		tile.moments = p.moments[from:len(p.moments):len(p.moments)]
+		if wanted := l.bandsPerTile(); tile.level == 0 && len(tile.moments) != wanted &&
+			(len(tile.moments) != 0 || !tile.final || l.Statistics) {
 			return bad("tile %d lacks statistics", i)
 		}
-		at += p.length
-		r.tiles = append(r.tiles, p)
+		at += tile.length
+		r.tiles = append(r.tiles, tile)
 	}
 	for i := range l.levels {
 		if !l.levels[i].pixels() {

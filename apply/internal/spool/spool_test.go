@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -210,7 +212,7 @@ func spoolResume(t *testing.T, l *Layout) {
 		}
 		b := l.Blocks.At(n)
 		e := s.NewEncoder("")
-		r, err := e.Encode(b, pixels(b), Extra{Values: [][]byte{{byte(n)}}})
+		r, err := e.Encode(b, pixels(b), Extra{Values: [][]byte{{byte(n)}, {7}}[:n%3]})
 		if err == nil {
 			err = s.Add(e, b, r)
 		}
@@ -241,7 +243,7 @@ func spoolResume(t *testing.T, l *Layout) {
 		if _, err := res.Restore(b); err != nil {
 			t.Fatal(err)
 		}
-		if v, err := res.Values(n); err != nil || len(v) != 1 || v[0][0] != byte(n) {
+		if v, err := res.Values(n); err != nil || len(v) != n%3 || len(v) > 0 && v[0][0] != byte(n) {
 			t.Errorf("block %d emitted %v, %v", n, v, err)
 		}
 	}
@@ -326,4 +328,48 @@ func FuzzRecord(f *testing.F) {
 			t.Fatalf("the tables alone: %v", err)
 		}
 	})
+}
+
+func TestRecordParserReused(t *testing.T) {
+	for _, side := range []int{32, 64} {
+		l := testLayout(t, side)
+		e := NewEncoder(l, NewChooser(l, nil), nil, "")
+		payloads := make([][]byte, l.Blocks.Count())
+		for n := range payloads {
+			b := l.Blocks.At(n)
+			x := Extra{Col: n}
+			for v := range n % 3 {
+				x.Values = append(x.Values, []byte{byte(n), byte(v)})
+			}
+			r, err := e.Encode(b, pixels(b), x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			payloads[n] = append(slices.Clone(r.Meta), r.Data...)
+		}
+		p := recordParser{l: l}
+		for _, n := range rand.New(rand.NewPCG(1, 2)).Perm(3 * len(payloads)) {
+			n %= len(payloads)
+			b := l.Blocks.At(n)
+			want, err := l.Parse(b, payloads[n])
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := p.parse(b, payloads[n], int64(len(payloads[n])))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.EqualFunc(got.tiles, want.tiles, func(a, b recordTile) bool {
+				return a.level == b.level && a.index == b.index && a.offset == b.offset && a.length == b.length &&
+					a.final == b.final && slices.Equal(a.moments, b.moments)
+			}) || !slices.Equal(got.sections, want.sections) || got.values != want.values ||
+				!bytes.Equal(got.histograms, want.histograms) || !bytes.Equal(got.Meta, want.Meta) ||
+				!reflect.DeepEqual(got.Extra, want.Extra) {
+				t.Fatalf("side %d, block %d: %+v, expected %+v", side, n, got, want)
+			}
+			if _, err := p.parse(b, payloads[n][:20], 20); !errors.Is(err, ErrRecord) {
+				t.Fatalf("a torn record: %v", err)
+			}
+		}
+	}
 }
