@@ -92,6 +92,9 @@ func TestRetryFailsUnlessTestPasses(t *testing.T) {
 
 // TestRetryWithGo runs go test of a package in which a test fails only the first time.
 func TestRetryWithGo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: compiles packages and runs their tests five times")
+	}
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "inner"), 0o700); err != nil {

@@ -545,14 +545,15 @@ func (w *work) returnLeases() {
 	}
 }
 
-// withAny calls f with a free result connection, or with the heartbeat connection, which is free
-// soon: all result connections may be waiting for memory or for Accept.
+// withAny calls f with a result connection that gets free soon, or with the heartbeat connection,
+// which is free within Times.Heartbeat: all result connections may be waiting for memory or for
+// Accept.
 func (w *work) withAny(f func(*conn) error) error {
 	select {
 	case l := <-w.results:
 		defer func() { w.results <- l }()
 		return f(l)
-	default:
+	case <-time.After(w.times.Heartbeat / 8):
 		return f(w.beats)
 	}
 }

@@ -239,6 +239,35 @@ func TestErrorDoesNotWaitForResults(t *testing.T) {
 	}
 }
 
+// The only connection for results is taken for a moment.
+func TestErrorDoesNotWaitForHeartbeat(t *testing.T) {
+	for _, transport := range transports {
+		o := testOptions(3, newTaken())
+		o.Times.Heartbeat, o.Times.HeartbeatTimeout = time.Hour, 3*time.Hour
+		in, failing := make(chan struct{}), make(chan struct{})
+		o.Accept = func(context.Context, *Result) error {
+			close(in)
+			<-failing
+			time.Sleep(20 * time.Millisecond)
+			return nil
+		}
+		c := newTestCoordinator(t, o)
+		startWorker(t, environmentOf(t, c, transport, "test-0"), &plain{onRead: func(_ context.Context, l client.Lease) error {
+			if l.Block == 0 {
+				return nil
+			}
+			<-in
+			close(failing)
+			return coded{}
+		}})
+		err := waitRun(t, c)
+		var f *worker.Failure
+		if !errors.As(err, &f) || f.Block != 1 || f.Code != "zero" {
+			t.Errorf("%s: %v", transport, err)
+		}
+	}
+}
+
 func TestPanicInNotify(t *testing.T) {
 	for _, transport := range transports {
 		o := testOptions(3, newTaken())
