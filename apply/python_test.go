@@ -158,6 +158,41 @@ def twice(b):
     for name in ["out"] + ["more"] * (1 if b.number == 0 else 3):
         b[name] = b.red
 
+def ahead(b):
+    import socket, stat
+    fail, how, log = b.params["fail"], b.params["how"], b.params["log"]
+    with open(log, "a") as f:
+        print(b.number, file=f)
+    waits = 0
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            if stat.S_ISSOCK(os.stat(int(name)).st_mode):
+                with socket.socket(fileno=os.dup(int(name))) as s:
+                    waits += len(s.recv(8, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+        except OSError:
+            pass
+    b.emit(waits > 0)
+    if b.number == fail:
+        if how == "raise":
+            raise ValueError("no luck")
+        if how == "die":
+            os._exit(5)
+        if how == "hang":
+            open(log + ".hangs", "w").close()
+            time.sleep(1000)
+    b.out = b.red
+
+class Ahead:
+    def __init__(self, params):
+        self.params = params
+
+    def __call__(self, b):
+        ahead(b)
+
+    def close(self):
+        with open(self.params["log"], "a") as f:
+            print("closed", file=f)
+
 def sometimes(b):
     if b.number == 3 and os.path.exists(b.params["fail"]):
         raise RuntimeError("not yet")
@@ -350,6 +385,76 @@ func TestPythonFunctionFails(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Python gets small blocks before it has answered the one before. An error is of the block that
+// failed, and the function is not called with a later one.
+func TestPythonBlocksSentAhead(t *testing.T) {
+	for _, c := range []struct {
+		name, how string
+		fail      int
+		text      []string
+	}{
+		{name: "succeeds", fail: -1},
+		{"raises", "raise", 100, []string{"block 100 (", "ValueError: no luck"}},
+		{"dies", "die", 101, []string{"block 101 (", "exit status 5"}},
+		{"hangs", "hang", 102, []string{"enough of it"}},
+		{"the last raises", "raise", 191, []string{"block 191 (", "ValueError: no luck"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			job := pythonJob(t, "Ahead")
+			log := filepath.Join(t.TempDir(), "log")
+			job.Python.Params = fmt.Appendf(nil, `{"fail": %d, "how": %q, "log": %q}`, c.fail, c.how, log)
+			job.Outputs["out"] = Output{Path: job.Outputs["out"].Path, TileSize: 16}
+			job.Controls = Controls{WindowWidth: 16, WindowHeight: 16}
+			waited := 0
+			job.Merge = func(_ int, value any) error {
+				if string(value.(json.RawMessage)) == "true" {
+					waited++
+				}
+				return nil
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			if c.how == "hang" {
+				go func() {
+					for ctx.Err() == nil {
+						if _, err := os.Stat(log + ".hangs"); err == nil {
+							cancel(errors.New("enough of it"))
+						}
+						time.Sleep(time.Millisecond)
+					}
+				}()
+			}
+			_, err := Run(ctx, job)
+			if c.text == nil {
+				if err != nil {
+					t.Fatal(err)
+				}
+				samePixels(t, c.name, 256, pixels[uint16](t, job.Outputs["out"].Path), pixels[uint16](t, job.Inputs["red"].Files[0]))
+			} else {
+				wantError(t, err, c.text...)
+			}
+			called := strings.Fields(string(fileBytes(t, log)))
+			last := c.fail
+			if c.fail < 0 {
+				last = 191
+			}
+			if c.how == "" || c.how == "raise" {
+				if called[len(called)-1] != "closed" {
+					t.Error("the instance was not closed")
+				}
+				called = called[:len(called)-1]
+			}
+			if len(called) != last+1 || called[last] != strconv.Itoa(last) {
+				t.Errorf("%d calls, the last with block %s, expected block %d", len(called), called[len(called)-1], last)
+			}
+			if waited == 0 {
+				t.Error("no block was sent ahead")
+			}
+			t.Log(waited, "blocks were sent ahead")
+		})
 	}
 }
 

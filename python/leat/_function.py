@@ -50,6 +50,8 @@ class Server:
         self.new_block: Optional[type[Block]] = None
         self.memories: dict[int, InputMemory] = {}
         self.descriptor: Optional[int] = None
+        self.failed_last = False
+        """Whether the last answer was an error."""
         self.answers: dict[Any, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "load": self.load, "setup": self.setup, "memory": self.memory, "close": self.close}
 
@@ -83,8 +85,10 @@ class Server:
                     self.descriptor = None
             try:
                 self.connection.send(answer)
+                self.failed_last = not isinstance(answer, bytes) and answer["type"] == "error"
             except Failure as e:
                 self.connection.send(_error(e.kind, str(e)))
+                self.failed_last = True
             if interrupt is not None:
                 raise interrupt
             return isinstance(answer, bytes) or answer["type"] != "closed"
@@ -149,7 +153,8 @@ class Server:
         self.prepare()
         if isinstance(self.function, type):
             self.instance = self.make_instance()
-        return {"type": "ready"}
+        self.connection.expect_blocks(BLOCK.size + self.run.places.size)
+        return {"type": "ready", "ahead": True}
 
     def prepare(self) -> None:
         """Change what blocks see of the run; for subclasses."""
@@ -179,12 +184,14 @@ class Server:
         if len(message) != BLOCK.size + run.places.size:
             raise Failure("Protocol", f"a block of {len(message)} bytes, expected "
                                       f"{BLOCK.size + run.places.size}")
-        _, memory_number, number, *window = BLOCK.unpack_from(message)
+        _, ahead, memory_number, number, *window = BLOCK.unpack_from(message)
+        if ahead and self.failed_last:
+            raise Failure("Skipped", "the block before failed")
         memory = self.memories.get(memory_number)
         if memory is None:
             raise Failure("Protocol", f"a block in memory {memory_number}, which is not mapped")
         places = run.places.unpack_from(message, BLOCK.size)
-        run.memory.start()
+        run.memory.start(ahead != 0)
         b = new(run, number, window, memory, places)
         try:
             function(b)

@@ -39,18 +39,25 @@ class OutputMemory:
     def __init__(self, descriptor: int, limit: int) -> None:
         self.descriptor, self.limit = descriptor, limit
         self.size = self.used = 0
+        # Where the arrays of this block and of the block before begin and end.
+        self.begin = self.kept_begin = self.kept_end = 0
         self.map: Optional[mmap.mmap] = None
         self.places: dict[int, tuple[int, Array]] = {}
 
-    def start(self) -> None:
-        """Forget the arrays of the last block."""
-        self.used = 0
+    def start(self, keep: bool = False) -> None:
+        """Forget the arrays of the last block, or keep their pixels during this one."""
+        self.kept_begin, self.kept_end = (self.begin, self.used) if keep else (0, 0)
+        # In turn before and after the last block, if blocks have the same size.
+        before = self.kept_begin >= self.kept_end - self.kept_begin
+        self.begin = self.used = 0 if before else self.kept_end
         self.places.clear()
 
     def allocate(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
         """Return a new array, whose values are undefined."""
         size = dtype.itemsize * math.prod(shape)
         begin, end = self.used, self.used + size
+        if begin < self.kept_end and end > self.kept_begin:
+            begin, end = self.kept_end, self.kept_end + size
         if end > self.limit:
             raise MemoryError(f"the outputs of a block take {_mebibytes(end)}, and the run has "
                               f"memory for {_mebibytes(self.limit)}")

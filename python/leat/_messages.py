@@ -15,9 +15,9 @@ TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64
          "float32", "float64", "complex64", "complex128")
 """The types of pixels, in the order of their codes."""
 
-BLOCK = struct.Struct("<B3xI5q")
-"""A block: letter, number of the memory, number of the block, window. The places of the arrays
-follow."""
+BLOCK = struct.Struct("<BB2xI5q")
+"""A block: letter, whether leat still uses the outputs of the block before, number of the memory,
+number of the block, window. The places of the arrays follow."""
 
 DONE = struct.Struct("<B7x")
 """The answer to a block: letter. The places of the outputs follow, then a list of JSON."""
@@ -49,6 +49,10 @@ class Connection:
         self._sock = sock
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._into = [self._buffer]
+
+    def expect_blocks(self, size: int) -> None:
+        """Read at most one message of a block at a time: the next one may follow already."""
+        self._into = [self._buffer[:_LENGTH.size + size]]
 
     def receive(self) -> tuple[Optional[memoryview], Optional[int]]:
         """Return the next message, which is valid until the next call, and its descriptor or None;

@@ -9,6 +9,7 @@ import os
 import socket
 import struct
 import threading
+import time
 import unittest
 from typing import Any, Optional
 
@@ -66,16 +67,24 @@ class Leat:
         self.new = True
 
     def call(self, message: Any, descriptor: Optional[int] = None) -> Any:
+        self.send(message, descriptor)
+        return self.answer()
+
+    def send(self, message: Any, descriptor: Optional[int] = None) -> None:
         text = message if isinstance(message, bytes) else json.dumps(message).encode()
         ancillary = [] if descriptor is None else [
             (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))]
         self.sock.sendmsg([struct.pack("<I", len(text)) + text], ancillary)
-        data = b""
-        while len(data) < 4 or len(data) < 4 + struct.unpack_from("<I", data)[0]:
-            more = self.sock.recv(65536)
+
+    def answer(self) -> Any:
+        data, end = b"", 4
+        while len(data) < end:
+            more = self.sock.recv(end - len(data))
             if not more:
                 raise EOFError
             data += more
+            if len(data) == 4:
+                end += struct.unpack("<I", data)[0]
         if data[4] != ord("d"):
             return json.loads(data[4:])
         names = ("offset", "type", "bands", "rows", "columns")
@@ -93,8 +102,12 @@ class Leat:
             if mapped != dict(type="mapped"):
                 raise AssertionError(mapped)
         self.new = False
+        self.send_block(number, window)
+        return self.answer()
+
+    def send_block(self, number: int, window: Any = (0, 0, 4, 3), ahead: int = 0) -> None:
         places = (0, -1 if self.mask is None else 4096)
-        return self.call(b"b\0\0\0" + struct.pack("<I7q", 0, number, *window, *places))
+        self.send(struct.pack("<BB2xI7q", ord("b"), ahead, 0, number, *window, *places))
 
     def output(self, answer: Any) -> Any:
         if answer["type"] != "done":
@@ -377,6 +390,46 @@ class BlockTest(unittest.TestCase):
             more[...] = 2
             assert (kept[-1] == 1).all()
         self.assertEqual(self.run_block(grows, limit=1 << 23).shape, (5000, 3, 4))
+
+    def test_blocks_sent_ahead(self) -> None:
+        """Outputs of a block stay as they are while the next one is computed, whatever their
+        sizes, and take no more memory than five blocks."""
+        bands = np.random.default_rng(1).integers(1, 50, 200).tolist()
+
+        def function(b: Any) -> None:
+            for more in (0, 1):  # the last one counts
+                b.new("out", "u1", bands[b.number] + more)[...] = b.number
+        leat = Leat(function, PIXELS, limit=5 * 2 * 640)
+        self.assertEqual(leat.ready, dict(type="ready", ahead=True))
+        leat.block(0)
+        leat.send_block(0)
+        for n in range(1, len(bands)):
+            leat.send_block(n, ahead=1)
+            answer = leat.answer()
+            time.sleep(.0005)  # the server computes block n
+            self.same(leat.output(answer), np.full((bands[n - 1] + 1, 3, 4), n - 1), "u1")
+        leat.answer()
+        leat.close()
+
+    def test_blocks_sent_ahead_of_an_error(self) -> None:
+        called = []
+
+        def function(b: Any) -> None:
+            called.append(b.number)
+            if b.number == 1:
+                raise ValueError("no luck")
+            b.out = b.a
+        leat = Leat(function, PIXELS)
+        leat.block(0)
+        leat.send_block(1)
+        for n in (2, 3):
+            leat.send_block(n, ahead=1)
+        self.assertEqual([leat.answer()["kind"] for _ in range(3)],
+                         ["ValueError", "Skipped", "Skipped"])
+        self.same(leat.output(leat.block(4)), PIXELS, "u2")
+        self.assertEqual(called, [0, 1, 4])
+        self.assertEqual(leat.call(dict(type="close")), dict(type="closed"))
+        leat.close()
 
     def test_values(self) -> None:
         def function(b: Any) -> None:

@@ -126,6 +126,23 @@ func (w *computeState) end() (value any, err error) {
 	return value, err
 }
 
+// begin begins a block and the next one, if that has been read and the function can. It returns the
+// next one, or nil.
+func (w *computeState) begin(d *blockData, ready <-chan *blockData) (next *blockData) {
+	begin := w.shared.function.Begin
+	if begin == nil || !begin(&Block{Block: d.block, state: w, data: d}) {
+		return nil
+	}
+	select {
+	case next = <-ready: // nil if there are no more
+		if next != nil {
+			begin(&Block{Block: next.block, state: w, data: next})
+		}
+	default:
+	}
+	return next
+}
+
 // compute runs the function on a block whose inputs have been read. It returns the block even if
 // there is an error.
 func (w *computeState) compute(ctx context.Context, d *blockData) (*Block, error) {

@@ -68,18 +68,21 @@ func (l *localWorkers) work(ctx context.Context, number int, ready <-chan *block
 			l.results.addWorker(workerValue{number, value})
 		}
 	}()
+	var next *blockData // begun before it is computed
 	for {
-		waiting := l.shared.timings.Start("waiting for input", w.lane, timing.NoBlock)
-		var d *blockData
-		var ok bool
-		select {
-		case d, ok = <-ready:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		waiting.Stop()
-		if !ok {
-			return nil
+		d := next
+		if d == nil {
+			waiting := l.shared.timings.Start("waiting for input", w.lane, timing.NoBlock)
+			var ok bool
+			select {
+			case d, ok = <-ready:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			waiting.Stop()
+			if !ok {
+				return nil
+			}
 		}
 		if err := ctx.Err(); err != nil { // select picks a random one of two that are ready
 			return err
@@ -87,6 +90,7 @@ func (l *localWorkers) work(ctx context.Context, number int, ready <-chan *block
 		at := &l.tracker.local[number]
 		at.block.Store(int64(d.block.Number))
 		l.tracker.mark(d.block.Number, BlockHeld)
+		next = w.begin(d, ready)
 		b, err := l.compute(ctx, w, d)
 		if err != nil {
 			return err

@@ -24,8 +24,12 @@ const (
 )
 
 // appendBlock appends the message about a block whose arrays are in the memory of this number.
-func appendBlock(to []byte, b block.Block, memory int, arrays []exec.Place) []byte {
+// ahead is set if leat has not sent the message after its use of the outputs of the block before.
+func appendBlock(to []byte, b block.Block, ahead bool, memory int, arrays []exec.Place) []byte {
 	to = append(to, letterBlock, 0, 0, 0)
+	if ahead {
+		to[len(to)-3] = 1
+	}
 	to = binary.LittleEndian.AppendUint32(to, uint32(memory))
 	for _, v := range [...]int{b.Number, b.Window.Col, b.Window.Row, b.Window.Width, b.Window.Height} {
 		to = binary.LittleEndian.AppendUint64(to, uint64(v))

@@ -21,8 +21,10 @@ type conn struct {
 	// is not a process of this one.
 	cancel  func()
 	explain func(error) error
-	// out and in are the last messages, with their lengths.
-	out, in []byte
+	// out and in are the last messages, with their lengths. From read on, in has unread bytes
+	// of the next message.
+	out, in      []byte
+	read, unread int
 }
 
 // errEnded is returned when the server has closed the connection.
@@ -67,22 +69,21 @@ func parseAnswer(text []byte) (*answer, error) {
 // exchange sends a message that starts with begin, with descriptors if there are any. It returns
 // the answer, which is valid until the next call. A canceled ctx closes the connection.
 func (c *conn) exchange(ctx context.Context, message []byte, descriptors ...int) ([]byte, error) {
-	c.out = message
-	size := len(message) - lengthSize
-	if size > maxMessage {
-		return nil, fmt.Errorf("a message of %d bytes, at most %d are allowed", size, maxMessage)
-	}
-	binary.LittleEndian.PutUint32(message, uint32(size))
+	return c.await(ctx, false, func() error { return c.sendMessage(message, descriptors...) })
+}
+
+// await returns the next answer, after it has called send. more is whether another one may follow.
+func (c *conn) await(ctx context.Context, more bool, send func() error) ([]byte, error) {
 	stop := context.AfterFunc(ctx, func() {
 		if c.cancel != nil {
 			c.cancel() // a function that hangs does not notice the end of its connection
 		}
 		_ = c.Close()
 	})
-	err := c.send(message, descriptors)
+	err := send()
 	var in []byte
 	if err == nil {
-		in, err = c.receive()
+		in, err = c.receive(more)
 	}
 	switch {
 	case !stop(): // even if the answer came: the connection is closed
@@ -93,6 +94,17 @@ func (c *conn) exchange(ctx context.Context, message []byte, descriptors ...int)
 		err = errors.New("the function failed: " + errEnded.Error())
 	}
 	return in, err
+}
+
+// sendMessage sends a message that starts with begin, with descriptors if there are any.
+func (c *conn) sendMessage(message []byte, descriptors ...int) error {
+	c.out = message
+	size := len(message) - lengthSize
+	if size > maxMessage {
+		return fmt.Errorf("a message of %d bytes, at most %d are allowed", size, maxMessage)
+	}
+	binary.LittleEndian.PutUint32(message, uint32(size))
+	return c.send(message, descriptors)
 }
 
 func (c *conn) send(message []byte, descriptors []int) error {
@@ -110,14 +122,19 @@ func (c *conn) send(message []byte, descriptors []int) error {
 	return ended(err)
 }
 
-// receive returns the next message.
-func (c *conn) receive() ([]byte, error) {
+// receive returns the next message. more is whether another one may follow.
+func (c *conn) receive(more bool) ([]byte, error) {
 	if len(c.in) < 64<<10 {
-		c.in = make([]byte, 64<<10)
+		c.in = append(c.in, make([]byte, 64<<10-len(c.in))...)
 	}
-	have, err := io.ReadAtLeast(c, c.in, lengthSize)
-	if err != nil {
-		return nil, ended(err)
+	have := copy(c.in, c.in[c.read:c.read+c.unread])
+	c.read, c.unread = 0, 0
+	if have < lengthSize {
+		n, err := io.ReadAtLeast(c, c.in[have:], lengthSize-have)
+		if err != nil {
+			return nil, ended(err)
+		}
+		have += n
 	}
 	size := int(binary.LittleEndian.Uint32(c.in))
 	if size < 2 || size > maxMessage {
@@ -133,9 +150,10 @@ func (c *conn) receive() ([]byte, error) {
 		}
 		have = end
 	}
-	if have != end {
+	if have != end && !more {
 		return nil, fmt.Errorf("it sent %d bytes after its answer", have-end)
 	}
+	c.read, c.unread = end, have-end
 	return c.in[lengthSize:end], nil
 }
 

@@ -14,7 +14,8 @@ import (
 	"leat/ndarray"
 )
 
-// BenchmarkBlock measures the round trip of a block to a function that does nothing.
+// BenchmarkBlock measures the round trip of a block to a function that does nothing, and what a
+// block costs if each is sent before the one before is answered.
 func BenchmarkBlock(b *testing.B) {
 	python, source := pytest.Python(b, "numpy"), filepath.Join(b.TempDir(), "f.py")
 	if err := os.WriteFile(source, []byte("def f(b):\n    pass\n"), 0o600); err != nil {
@@ -49,9 +50,12 @@ func BenchmarkBlock(b *testing.B) {
 		b.Fatal(err)
 	}
 	places := []exec.Place{{Pixels: 0, Mask: -1}}
-	for b.Loop() {
-		in, err := p.conn.exchange(b.Context(), appendBlock(p.conn.begin(),
-			block.Block{Window: block.Window{Width: 64, Height: 64}}, 0, places))
+	send := func() error {
+		return p.conn.sendMessage(appendBlock(p.conn.begin(), block.Block{Window: block.Window{Width: 64, Height: 64}},
+			false, 0, places))
+	}
+	receive := func(more bool, send func() error) {
+		in, err := p.conn.await(b.Context(), more, send)
 		if err == nil {
 			_, _, err = parseDone(nil, in, 0)
 		}
@@ -59,6 +63,20 @@ func BenchmarkBlock(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+	b.Run("alone", func(b *testing.B) {
+		for b.Loop() {
+			receive(false, send)
+		}
+	})
+	b.Run("ahead", func(b *testing.B) {
+		if err := send(); err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			receive(true, send)
+		}
+		receive(false, func() error { return nil })
+	})
 }
 
 // Both sides give types the same codes: test_block.py has the same list.

@@ -254,6 +254,7 @@ func (f *Function) Exec(job *resolve.Job) exec.Function {
 			s := &slot{function: f, job: job, info: w, life: ctx}
 			return s, s.open(ctx)
 		},
+		Begin:   func(b *exec.Block) bool { return b.State().(*slot).begin(b) },
 		Compute: func(ctx context.Context, b *exec.Block) error { return b.State().(*slot).compute(ctx, b) },
 		Close: func(state any) (any, error) {
 			s, _ := state.(*slot)

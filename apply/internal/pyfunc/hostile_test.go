@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -34,7 +35,6 @@ func connect(t *testing.T) (*conn, net.Conn) {
 // An answer that is damaged, too long, cut off or followed by more is an error.
 func TestDamagedAnswers(t *testing.T) {
 	length := func(n uint32) string { return string(binary.LittleEndian.AppendUint32(nil, n)) }
-	message := func(text string) string { return length(uint32(len(text))) + text }
 	for name, answer := range map[string]string{
 		"nothing":         "",
 		"part of length":  "\x02\x00",
@@ -71,6 +71,33 @@ func TestDamagedAnswers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Two answers that arrive together, or in parts, are two answers.
+func TestAnswersThatFollow(t *testing.T) {
+	first, second := message(done(-1, 0, 0, 0, 0, `["first"]`)), message(done(-1, 0, 0, 0, 0, `["the second"]`))
+	both := first + second
+	for cut := range len(both) {
+		c, there := connect(t)
+		go func() {
+			_, _ = io.WriteString(there, both[:cut])
+			runtime.Gosched()
+			_, _ = io.WriteString(there, both[cut:])
+		}()
+		for i, want := range []string{first, second} {
+			got, err := c.await(t.Context(), i == 0, func() error { return nil })
+			if err != nil || string(got) != want[lengthSize:] {
+				t.Fatalf("cut at %d: answer %d is %q (%v), expected %q", cut, i, got, err, want[lengthSize:])
+			}
+		}
+		c.Close()
+		there.Close()
+	}
+}
+
+// message returns a message with its length.
+func message[T string | []byte](text T) string {
+	return string(binary.LittleEndian.AppendUint32(nil, uint32(len(text)))) + string(text)
 }
 
 // A server that places an output beyond its memory, or grows that beyond its limit, causes an

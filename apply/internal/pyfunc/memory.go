@@ -63,6 +63,16 @@ func (m *outputMemory) place(a outputArray) (t ndarray.DType, end int64, err err
 	return t, end, nil
 }
 
+// outputBytes returns the size of arrays that place has accepted.
+func outputBytes(arrays []outputArray) (n int) {
+	for _, a := range arrays {
+		if a.set {
+			n += a.bands * a.rows * a.columns * typeCodes[a.code].Size()
+		}
+	}
+	return n
+}
+
 // grow maps the whole file again. It must have at least size bytes, and never gets smaller.
 func (m *outputMemory) grow(size int64) error {
 	st, err := m.file.Stat()

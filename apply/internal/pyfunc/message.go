@@ -94,6 +94,8 @@ type answer struct {
 	File     string `json:"file"`
 	SHA256   string `json:"sha256"`
 	Closes   bool   `json:"closes"`
+	// ready
+	Ahead bool `json:"ahead"`
 	// closed
 	Value json.RawMessage `json:"value"`
 	// error

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -29,13 +30,32 @@ type slot struct {
 	known    map[*shm.Array]int // memories that the server has mapped
 	outputs  []outputArray      // of the last block
 	ready    bool
+	// sent lists the blocks that the server has got and not answered, at most two. goesAhead is
+	// whether it takes a block before it has answered the one before, and quick whether that pays.
+	sent      []int
+	goesAhead bool
+	quick     bool
+	raised    bool // an exception ended the last block: the server skips those of sent
 }
+
+// Blocks are sent ahead if the last one was answered within quickTime and has outputs of at most
+// quickBytes: others gain nothing. The last blocks of a run are then not left to one worker. The
+// memory must be enough for a few of such outputs, since two are in use.
+const (
+	quickTime   = time.Millisecond
+	quickBytes  = 256 << 10
+	quickMemory = 16 * quickBytes
+)
+
+// maxAhead is the longest message of a block that is sent ahead: it must fit into the socket while
+// the server sends an answer.
+const maxAhead = 16 << 10
 
 // open starts or takes a process, or passes on a connection.
 func (s *slot) open(ctx context.Context) error {
 	f := s.function
 	s.known = map[*shm.Array]int{}
-	s.ready = false
+	s.ready, s.sent, s.quick = false, nil, false
 	if f.socket != nil {
 		c, err := passOn(f.socket)
 		if err != nil {
@@ -62,7 +82,8 @@ func (s *slot) open(ctx context.Context) error {
 // function has raised an exception.
 func (s *slot) compute(ctx context.Context, b *exec.Block) (err error) {
 	defer func() {
-		if err != nil && !(s.ready && errors.As(err, new(*outcome.PythonError))) {
+		s.raised = s.ready && errors.As(err, new(*outcome.PythonError))
+		if err != nil && !s.raised {
 			s.drop()
 		}
 	}()
@@ -76,15 +97,8 @@ func (s *slot) compute(ctx context.Context, b *exec.Block) (err error) {
 			return err
 		}
 	}
-	m, ok := b.Memory()
-	if !ok {
-		return errors.New("the block is not in shared memory")
-	}
-	number, err := s.mapMemory(ctx, m)
-	if err != nil {
-		return err
-	}
-	in, err := s.conn.exchange(ctx, appendBlock(s.conn.begin(), b.Block, number, m.Arrays))
+	start := time.Now()
+	in, err := s.exchange(ctx, b)
 	if err != nil {
 		return err
 	}
@@ -99,7 +113,53 @@ func (s *slot) compute(ctx context.Context, b *exec.Block) (err error) {
 	if s.outputs, values, err = parseDone(s.outputs[:0], in, len(s.job.Outputs)); err != nil {
 		return err
 	}
+	s.quick = s.goesAhead && time.Since(start) <= quickTime && s.memory.max >= quickMemory &&
+		outputBytes(s.outputs) <= quickBytes
 	return s.take(b, values)
+}
+
+// exchange returns the answer to a block, which it sends first unless begin has.
+func (s *slot) exchange(ctx context.Context, b *exec.Block) ([]byte, error) {
+	if len(s.sent) > 0 {
+		if s.sent[0] != b.Number {
+			panic(fmt.Sprintf("block %d is computed before block %d", b.Number, s.sent[0]))
+		}
+		more := len(s.sent) > 1
+		s.sent = append(s.sent[:0], s.sent[1:]...)
+		return s.conn.await(ctx, more, func() error { return nil })
+	}
+	m, ok := b.Memory()
+	if !ok {
+		return nil, errors.New("the block is not in shared memory")
+	}
+	number, err := s.mapMemory(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	return s.conn.exchange(ctx, appendBlock(s.conn.begin(), b.Block, false, number, m.Arrays))
+}
+
+// begin sends a block before compute is called with it, if that pays, and reports whether the
+// server has it. The outputs of the block before the last one that was sent must not be in use. An
+// error is left to compute, which sends the block again.
+func (s *slot) begin(b *exec.Block) bool {
+	if n := len(s.sent); n > 0 && s.sent[n-1] == b.Number {
+		return true
+	}
+	if !s.quick || s.conn == nil {
+		return false
+	}
+	m, ok := b.Memory()
+	number, known := s.known[m.Array]
+	if !ok || !known || m.Private {
+		return false
+	}
+	message := appendBlock(s.conn.begin(), b.Block, len(s.sent) > 0, number, m.Arrays)
+	if len(message) > maxAhead || s.conn.sendMessage(message) != nil {
+		return false
+	}
+	s.sent = append(s.sent, b.Number)
+	return true
 }
 
 // mapMemory returns the number of the memory of a block, which the server maps unless it knows it.
@@ -166,10 +226,11 @@ func (s *slot) setup(ctx context.Context, b *exec.Block) error {
 			return err
 		}
 	}
-	if _, err := s.conn.call(ctx, s.setupMessage(b), "ready", int(s.memory.file.Fd())); err != nil {
+	a, err := s.conn.call(ctx, s.setupMessage(b), "ready", int(s.memory.file.Fd()))
+	if err != nil {
 		return err
 	}
-	s.ready = true
+	s.ready, s.goesAhead = true, a.Ahead
 	return nil
 }
 
@@ -184,7 +245,7 @@ func (s *slot) drop() {
 	if s.memory != nil { // the next server needs an empty file
 		_ = s.memory.close()
 	}
-	s.process, s.conn, s.memory, s.ready = nil, nil, nil, false
+	s.process, s.conn, s.memory, s.ready, s.sent, s.quick = nil, nil, nil, false, nil, false
 }
 
 // close ends the connection after the last block, and returns the value of the state: JSON, null if
@@ -200,11 +261,18 @@ func (s *slot) close() (value json.RawMessage, err error) {
 	if s.conn == nil {
 		return value, nil
 	}
-	if s.life.Err() != nil {
+	if s.life.Err() != nil || len(s.sent) > 0 && !s.raised { // the run has ended early
 		s.drop()
 		return value, nil
 	}
-	a, err := s.conn.call(s.life, closeMessage{Type: "close"}, "closed")
+	var a *answer
+	for err == nil && len(s.sent) > 0 {
+		s.sent = s.sent[1:]
+		_, err = s.conn.await(s.life, len(s.sent) > 0, func() error { return nil })
+	}
+	if err == nil {
+		a, err = s.conn.call(s.life, closeMessage{Type: "close"}, "closed")
+	}
 	if err == nil && len(a.Value) > 0 {
 		value = a.Value
 	}
