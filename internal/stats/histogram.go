@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 
 	"leat/ndarray"
@@ -189,10 +190,31 @@ func (h *histogram) appendTo(dst []byte) []byte {
 type Totals struct {
 	typ    ndarray.DType
 	counts []uint64
+	used   [1 << 16 / usedTogether]bool // whether any of the counters is not 0
 }
 
+// usedTogether is the number of counters that Totals notes together as used. They are a page of
+// memory: the pages of the others are not read, so that they take none.
+const usedTogether = 512
+
 // NewTotals returns empty totals for a band of type t.
-func NewTotals(t ndarray.DType) *Totals { return &Totals{t, make([]uint64, counters(t))} }
+func NewTotals(t ndarray.DType) *Totals { return &Totals{typ: t, counts: make([]uint64, counters(t))} }
+
+// all yields the counters that are not 0 and their counts, in increasing order.
+func (t *Totals) all() iter.Seq2[int, uint64] {
+	return func(yield func(int, uint64) bool) {
+		for i := 0; i < len(t.counts); i += usedTogether {
+			if !t.used[i/usedTogether] {
+				continue
+			}
+			for k, c := range t.counts[i:min(i+usedTogether, len(t.counts))] {
+				if c != 0 && !yield(i+k, c) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // Add adds a histogram in the format of [Collector.AppendHistogram] and returns the bytes that
 // follow it. It returns an error, and adds nothing, when the bytes are not a histogram.
@@ -210,6 +232,7 @@ func (t *Totals) Add(b []byte) ([]byte, error) {
 		b = b[size:]
 		at += d
 		t.counts[at] += n
+		t.used[at/usedTogether] = true
 	}
 	return rest, nil
 }
@@ -281,10 +304,7 @@ func (t *Totals) Bins(m Moments) Bins {
 		}
 		return 0
 	}
-	for i, c := range t.counts {
-		if c == 0 {
-			continue
-		}
+	for i, c := range t.all() {
 		lo, hi := bounds(t.typ, i)
 		first, end := place(math.Max(lo, m.Min)), place(math.Min(hi, m.Max))
 		k, last := min(int(first), n-1), min(int(end), n-1)
@@ -307,7 +327,7 @@ func (t *Totals) Bins(m Moments) Bins {
 // 8- and 16-bit integers, else the middle of a counter's values.
 func (t *Totals) Quantile(q float64, m Moments) float64 {
 	var total uint64
-	for _, c := range t.counts {
+	for _, c := range t.all() {
 		total += c
 	}
 	if total == 0 {
@@ -315,9 +335,8 @@ func (t *Totals) Quantile(q float64, m Moments) float64 {
 	}
 	rank := uint64(q * float64(total-1))
 	var seen uint64
-	for i, c := range t.counts {
-		seen += c
-		if c > 0 && seen > rank {
+	for i, c := range t.all() {
+		if seen += c; seen > rank {
 			return t.value(i, m)
 		}
 	}
@@ -328,8 +347,8 @@ func (t *Totals) Quantile(q float64, m Moments) float64 {
 // integers it is the middle of the values of the counter with the most pixels.
 func (t *Totals) Mode(m Moments) float64 {
 	best := -1
-	for i, c := range t.counts {
-		if c > 0 && (best < 0 || c > t.counts[best]) {
+	for i, c := range t.all() {
+		if best < 0 || c > t.counts[best] {
 			best = i
 		}
 	}
