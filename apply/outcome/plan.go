@@ -20,6 +20,7 @@ type Plan struct {
 	Workers     int
 	Kind        string
 	WorkersRead bool
+	NoCopies    bool // idle processes compute no copies of the last blocks (Concurrency.NoCopies)
 	Readers     int
 	Buffers     int // blocks in memory at once, waiting or being computed
 	// CacheBytes is reserved for decoded tiles that several blocks need. MemoryBytes estimates the

@@ -123,11 +123,15 @@ func reportFacts(facts []fact) []report.Fact {
 const maxReportFiles = 24
 
 func workersText(p *outcome.Plan) string {
+	copies := ""
+	if p.NoCopies {
+		copies = ", without copies of the last blocks"
+	}
 	switch {
 	case p.WorkersRead:
-		return fmt.Sprintf("%d of %s, which read their inputs", p.Workers, p.Kind)
+		return fmt.Sprintf("%d of %s, which read their inputs%s", p.Workers, p.Kind, copies)
 	case p.Kind != "":
-		return fmt.Sprintf("%d of %s, and %d reading ahead", p.Workers, p.Kind, p.Readers)
+		return fmt.Sprintf("%d of %s, and %d reading ahead%s", p.Workers, p.Kind, p.Readers, copies)
 	}
 	return fmt.Sprintf("%d, and %d reading ahead", p.Workers, p.Readers)
 }

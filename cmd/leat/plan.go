@@ -157,6 +157,7 @@ type planDoc struct {
 	Workers     int            `json:"workers"`
 	Kind        string         `json:"kind,omitempty"`         // of workers in other processes, as --on takes it
 	WorkersRead bool           `json:"workers_read,omitempty"` // they read the inputs
+	NoCopies    bool           `json:"no_copies,omitempty"`    // idle ones get no copies of the last blocks
 	Readers     int            `json:"readers"`
 	InMemory    int            `json:"blocks_in_memory"` // at most
 	Memory      int64          `json:"memory_bytes"`     // an estimate of all that the run takes
@@ -223,7 +224,7 @@ func newPlanDoc(p *outcome.Plan) *planDoc {
 	b := p.Blocks
 	d := &planDoc{gridDoc: newGridDoc(p.Grid), Blocks: b.Count(), BlockWidth: b.WindowWidth,
 		BlockHeight: b.WindowHeight, Overlap: b.Overlap, Workers: p.Workers, Kind: p.Kind,
-		WorkersRead: p.WorkersRead, Readers: p.Readers,
+		WorkersRead: p.WorkersRead, NoCopies: p.NoCopies, Readers: p.Readers,
 		InMemory: p.Buffers, Memory: p.MemoryBytes, Budget: p.BudgetBytes, Cache: p.CacheBytes, Ahead: p.AheadBytes,
 		Inputs: []planInputDoc{}, Outputs: []planFileDoc{}, Notes: noteTexts(p.Notes), Warnings: noteTexts(p.Warnings)}
 	d.Skipped = p.SkippedBlocks

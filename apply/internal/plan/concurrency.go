@@ -21,7 +21,7 @@ func (p *Plan) setWorkers(c *jobspec.Concurrency) {
 		return
 	}
 	p.Kind = c.On.Name()
-	p.WorkersRead = c.WorkersRead()
+	p.WorkersRead, p.NoCopies = c.WorkersRead(), c.NoCopies
 }
 
 // BuffersEach returns how many blocks a worker that reads holds in memory: those it computes, as
