@@ -56,13 +56,13 @@ func TestRecipesRun(t *testing.T) {
 			want = float64(float32((valid[(n-1)/2] + valid[n/2]) / 2))
 		}
 		if !same(median[i], want) {
-			t.Fatalf("median of pixel %d: %v, want %v", i, median[i], want)
+			t.Fatalf("median of pixel %d: %v, expected %v", i, median[i], want)
 		}
 	}
 	change, _ := pixels(t, at("change.tif"))
 	for i := range change {
 		if want := ndviOf(dates[5], i) - ndviOf(dates[0], i); !same(change[i], float64(float32(want))) {
-			t.Fatalf("change of pixel %d: %v, want %v", i, change[i], want)
+			t.Fatalf("change of pixel %d: %v, expected %v", i, change[i], want)
 		}
 	}
 	checkZonal(t, page.dir)

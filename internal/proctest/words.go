@@ -28,7 +28,7 @@ func OK[T any](v T, err error) func(t testing.TB) T {
 func WantErr(t testing.TB, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
-		t.Errorf("error %v, want %v", err, want)
+		t.Errorf("error %v, expected %v", err, want)
 	}
 }
 
