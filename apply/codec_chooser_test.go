@@ -29,6 +29,7 @@ func ramp(w, h int) []uint8 {
 }
 
 func TestCodecChooser(t *testing.T) {
+	t.Parallel()
 	const w, h = 640, 640
 	lateNoise := make([]uint8, w*h) // no samples until the last rows of tiles
 	copy(lateNoise[w*448:], noisy(w, h, 7)[w*448:])

@@ -254,6 +254,7 @@ func TestSameBytesWithWorkerProcesses(t *testing.T) {
 }
 
 func TestEmitFromWorkerProcesses(t *testing.T) {
+	t.Parallel()
 	red, _ := scene(t)
 	var got []int
 	mustRun(t, Job{Inputs: map[string]Input{"red": File(red)}, Functions: testFunctions, Function: "emits",
@@ -572,6 +573,7 @@ func TestCopiesOfBlocks(t *testing.T) {
 }
 
 func TestFunctionErrorInWorkerProcess(t *testing.T) {
+	t.Parallel()
 	red, _ := scene(t)
 	for at, want := range map[int][]string{5: {"subprocess-", "block 5", errMarsh.Error()},
 		-7: {"subprocess-", "block 7", "a heron"}} {

@@ -84,6 +84,7 @@ func TestHookPanic(t *testing.T) {
 }
 
 func TestHookPanicInWorkerProcess(t *testing.T) {
+	t.Parallel()
 	for name, hook := range hooked {
 		t.Run(name, func(t *testing.T) {
 			function := name + " panics"

@@ -158,6 +158,7 @@ func TestPolygonsCoverValidPixels(t *testing.T) {
 // TestPolygonsOfTypes compares the polygons of every type that they are made of, by a function
 // whose type shows in the first block.
 func TestPolygonsOfTypes(t *testing.T) {
+	t.Parallel()
 	needFormat(t, "GPKG")
 	dir := t.TempDir()
 	grid := mapGrid(polygonColumns, polygonRows, 0, 0)

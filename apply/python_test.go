@@ -227,6 +227,7 @@ func pythonWays() map[string]Concurrency {
 }
 
 func TestPythonEqualsExpression(t *testing.T) {
+	t.Parallel()
 	red, nir := sceneOf(t, 700, 500)
 	dir := t.TempDir()
 	inputs := map[string]Input{"red": File(red), "nir": File(nir)}
@@ -247,6 +248,7 @@ func TestPythonEqualsExpression(t *testing.T) {
 }
 
 func TestPythonListsMarginsAndValues(t *testing.T) {
+	t.Parallel()
 	red, nir := sceneOf(t, 300, 200)
 	a, b := pixels[uint16](t, red), pixels[uint16](t, nir)
 	var sums [][2]int64
@@ -330,6 +332,7 @@ func TestPythonOutputMemoryGrows(t *testing.T) {
 }
 
 func TestPythonFunctionFails(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		function string
 		kind     string // of a PythonError

@@ -13,6 +13,7 @@ import (
 // TestTilesInSharedMemory checks that workers on this machine send no tiles with their results,
 // except those that do not fit the memory they share with the run.
 func TestTilesInSharedMemory(t *testing.T) {
+	t.Parallel()
 	red, nir := scene(t)
 	for name, slots := range map[string]int{"fits": 1, "more slots than planned": 4 * runtime.GOMAXPROCS(0)} {
 		t.Run(name, func(t *testing.T) {

@@ -195,6 +195,7 @@ func noDirs(t testing.TB, dir string) {
 func ptr(v float64) *float64 { return &v }
 
 func TestVectorsMatchGdalRasterize(t *testing.T) {
+	t.Parallel()
 	dir := vectorFiles(t)
 	gpkg, geojson, shp := filepath.Join(dir, "a.gpkg"), filepath.Join(dir, "degrees.geojson"),
 		filepath.Join(dir, "fields.shp")

@@ -77,6 +77,19 @@ func (e *earlyRun) withoutLastPart() {
 	e.job.Expressions, e.job.Functions, e.job.Function = nil, workerFunctions, "copy"
 }
 
+// again runs the job once more and returns its output. The whole file must be staged.
+func (e *earlyRun) again(t *testing.T) string {
+	t.Helper()
+	e.shop.reset()
+	out := strings.TrimSuffix(e.local, ".tif") + "-again.tif"
+	e.job.Outputs = map[string]apply.Output{"out": {Path: out, TileSize: 64}}
+	mustRun(t, e.job)
+	if n := e.shop.gets("a.tif"); n != 1 {
+		t.Errorf("%d requests for a staged file, not one for its header: %q", n, e.shop.rangesOf("a.tif"))
+	}
+	return out
+}
+
 func TestBlocksBeforeTheWholeFile(t *testing.T) {
 	e := newEarlyRun(t)
 	afterBlocks(t, 3, e.more)
@@ -85,15 +98,7 @@ func TestBlocksBeforeTheWholeFile(t *testing.T) {
 	if n := len(e.shop.rangesOf("a.tif")); n != 4 {
 		t.Errorf("%d requests, for the header and three parts: %q", n, e.shop.rangesOf("a.tif"))
 	}
-	// The whole file is staged.
-	e.shop.reset()
-	again := strings.TrimSuffix(e.local, ".tif") + "-again.tif"
-	e.job.Outputs = map[string]apply.Output{"out": {Path: again, TileSize: 64}}
-	mustRun(t, e.job)
-	sameFile(t, again, e.local)
-	if n := e.shop.gets("a.tif"); n != 1 {
-		t.Errorf("%d requests for a staged file, not one for its header: %q", n, e.shop.rangesOf("a.tif"))
-	}
+	sameFile(t, e.again(t), e.local)
 }
 
 // TestBlocksDoNotWaitForTheRest holds back a part that no block needs until all blocks are done.
@@ -106,12 +111,7 @@ func TestBlocksDoNotWaitForTheRest(t *testing.T) {
 			e.job.Concurrency = c
 			afterBlocks(t, 5, e.more)
 			mustRun(t, e.job)
-			e.shop.reset()
-			e.job.Outputs = map[string]apply.Output{"out": {Path: e.local + "-again.tif", TileSize: 64}}
-			mustRun(t, e.job)
-			if n := e.shop.gets("a.tif"); n != 1 {
-				t.Errorf("%d requests for a staged file, not one for its header: %q", n, e.shop.rangesOf("a.tif"))
-			}
+			e.again(t)
 		})
 	}
 }
