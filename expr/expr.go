@@ -94,7 +94,7 @@ func Eval(text string, inputs map[string]Input, o *Options) (*Result, error) {
 		err = p.NewEvaluator().Eval(src, dst, rows*columns, &c)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("expr: %w", err)
+		return nil, err
 	}
 	return &Result{Pixels: pixels, Nodata: p.Nodata(), Invalid: c.Invalid, Saturated: c.Saturated,
 		NodataCollision: c.NodataCollision}, nil
@@ -113,6 +113,8 @@ func describe(inputs map[string]Input) (rows, columns int, described map[string]
 			bands, shape = make([]expr.Band, shape[0]), shape[1:]
 		}
 		switch {
+		case shape[0] == 0 || shape[1] == 0:
+			return 0, 0, nil, fmt.Errorf("expr: input %s has no pixels", name)
 		case len(described) == 0:
 			rows, columns = shape[0], shape[1]
 		case rows != shape[0] || columns != shape[1]:

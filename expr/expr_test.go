@@ -69,6 +69,7 @@ func TestInputsAreChecked(t *testing.T) {
 		"another one":       {"a": good, "b": {Pixels: ndarray.New(ndarray.Uint8, 1, 4)}},
 		"mask of 3 pixels":  {"a": {Pixels: four, Mask: make([]byte, 3)}},
 		"nodata is uint16":  {"a": {Pixels: four, Nodata: &wide}},
+		"has no pixels":     {"a": {Pixels: ndarray.New(ndarray.Uint8, 0, 3)}},
 		"no input is given": {},
 	} {
 		if _, err := expr.Eval("a + 1", inputs, nil); err == nil || !strings.Contains(err.Error(), text) {
