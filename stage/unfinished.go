@@ -91,11 +91,9 @@ func (u *unfinished) has(at, bytes int64) bool {
 	return true
 }
 
-// wait waits until a range has arrived. It returns false if the copy ends before.
+// wait waits until a range that lies within the object has arrived. It returns false if the copy
+// ends before.
 func (u *unfinished) wait(ctx context.Context, at, bytes int64) (bool, error) {
-	if at < 0 || bytes < 0 || at > u.version.Size-bytes {
-		return false, nil
-	}
 	for {
 		u.mu.Lock()
 		if u.ended || u.has(at, bytes) {
@@ -130,26 +128,41 @@ func (u *unfinished) readAt(b []byte, at int64) bool {
 // while this pool copies a large object. It returns false if there is no such copy: the object is
 // staged, has another version or no version, is small, or is copied by another process. It also
 // returns false if the store reports a checksum, as no byte may be used before all are checked.
-// [Ref.Open] then waits for the whole object. ctx ends the wait, not the copy.
+// [Ref.Open] then waits for the whole object. If the copy fails during the wait, it returns that
+// error; Open would try again. ctx ends the wait, not the copy.
 func (l *Ref) WaitRange(ctx context.Context, version objstore.Info, at, bytes int64) (bool, error) {
-	u, err := l.unfinished(ctx, version)
-	if u == nil || err != nil {
-		return false, err
-	}
-	return u.wait(ctx, at, bytes)
+	u, err := l.waitRange(ctx, version, at, bytes)
+	return u != nil, err
 }
 
 // ReadUnfinished waits as WaitRange does and reads the bytes. If it returns false, b has undefined
 // content.
 func (l *Ref) ReadUnfinished(ctx context.Context, version objstore.Info, b []byte, at int64) (bool, error) {
-	u, err := l.unfinished(ctx, version)
+	u, err := l.waitRange(ctx, version, at, int64(len(b)))
 	if u == nil || err != nil {
 		return false, err
 	}
-	if ok, err := u.wait(ctx, at, int64(len(b))); !ok {
-		return false, err
-	}
 	return u.readAt(b, at), nil
+}
+
+// waitRange is WaitRange that returns the copy in progress, or nil.
+func (l *Ref) waitRange(ctx context.Context, version objstore.Info, at, bytes int64) (*unfinished, error) {
+	if at < 0 || bytes < 0 || at > version.Size-bytes {
+		return nil, nil
+	}
+	failures := -1
+	for {
+		u, err := l.unfinished(ctx, version, &failures)
+		if u == nil || err != nil {
+			return nil, err
+		}
+		if ok, err := u.wait(ctx, at, bytes); err != nil {
+			return nil, err
+		} else if ok {
+			return u, nil
+		}
+		// The copy has ended or begins again.
+	}
 }
 
 // WaitCopy waits for the end of a copy that is in progress, whatever its result.
@@ -167,8 +180,9 @@ func (l *Ref) WaitCopy(ctx context.Context) error {
 	return nil
 }
 
-// unfinished returns the copy of that version in progress, or nil if there is none.
-func (l *Ref) unfinished(ctx context.Context, version objstore.Info) (*unfinished, error) {
+// unfinished returns the copy of that version in progress, or nil if there is none. It returns the
+// error of a copy that fails after the first call with the same failures, which is then -1.
+func (l *Ref) unfinished(ctx context.Context, version objstore.Info, failures *int) (*unfinished, error) {
 	it := l.h.it
 	p := it.p
 	p.mu.Lock()
@@ -176,16 +190,24 @@ func (l *Ref) unfinished(ctx context.Context, version objstore.Info) (*unfinishe
 		p.mu.Unlock()
 		return nil, ErrClosed
 	}
+	if *failures < 0 {
+		*failures = it.failures
+	}
 	it.refs++
-	u, err := p.findUnfinished(ctx, it, version)
+	u, err := p.findUnfinished(ctx, it, version, *failures)
 	p.mu.Unlock()
 	p.release(it)
 	runtime.KeepAlive(l)
 	return u, err
 }
 
-// findUnfinished waits until a copy of the item has begun, or has ended without parts. mu is held.
-func (p *Pool) findUnfinished(ctx context.Context, it *item, version objstore.Info) (*unfinished, error) {
+// findUnfinished waits until a copy of the item has begun, or has ended without parts. It returns
+// the error of a copy that failed after this number of failures. mu is held.
+func (p *Pool) findUnfinished(ctx context.Context, it *item, version objstore.Info,
+	failures int) (*unfinished, error) {
+	if !p.stages() { // Open reads the object
+		return nil, nil
+	}
 	it.wanted++
 	defer func() {
 		if it.wanted--; it.wanted == 0 {
@@ -202,6 +224,8 @@ func (p *Pool) findUnfinished(ctx context.Context, it *item, version objstore.In
 			return nil, nil
 		case it.state == idle, it.state == queued:
 			p.runNow(it)
+		case it.state == failed && it.failures > failures:
+			return nil, it.err
 		case it.state != running:
 			return nil, nil
 		}

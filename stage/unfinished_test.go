@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -178,4 +179,55 @@ func TestReadUnfinishedAtRandom(t *testing.T) {
 		l.Release()
 		must(t, p.Close())
 	}
+}
+
+func TestFailedCopyEndsWait(t *testing.T) {
+	t.Parallel()
+	const size = 3 << 20
+	for _, during := range []bool{false, true} {
+		s, middle := newSource("failed"), make(chan struct{})
+		p := pool(t, t.TempDir(), Options{RangeBytes: 1 << 20, Ranges: 1})
+		var l *Ref
+		broken := object{size: size, fails: -1, err: fs.ErrPermission}
+		info := broken.info("a")
+		if during {
+			s.put("a", object{size: size, middle: middle})
+			l = p.PrefetchVersion(s, "a", info, false)
+			readEarly(t, l, s, 0, 0, 128<<10)
+			s.put("a", broken)
+			time.AfterFunc(10*time.Millisecond, func() { close(middle) })
+		} else {
+			broken.gate = make(chan struct{})
+			s.put("a", broken)
+			l = p.PrefetchVersion(s, "a", info, false)
+			time.AfterFunc(10*time.Millisecond, func() { close(broken.gate) })
+		}
+		defer l.Release()
+		read, err := l.WaitRange(within(t, time.Minute), info, 2<<20, 10)
+		if read || !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("after its beginning %v: %v, %v", during, read, err)
+		}
+		if n := p.Counters().Errors; n != 1 {
+			t.Errorf("after its beginning %v: %d failed copies", during, n)
+		}
+		s.put("a", object{size: size}) // the next call tries again
+		wantBytes(t, l, s, 0)
+	}
+}
+
+func TestDirectPoolHasNoUnfinishedCopy(t *testing.T) {
+	t.Parallel()
+	s := newSource("direct").put("a", object{size: 3 << 20})
+	o := s.get("a")
+	p := ok(Direct(nil))(t)
+	defer p.Close()
+	l := p.Prefetch(s, "a")
+	defer l.Release()
+	if ok(l.WaitRange(within(t, time.Minute), o.info("a"), 0, 10))(t) || readEarly(t, l, s, 0, 0, 10) {
+		t.Error("bytes can be read before Open")
+	}
+	if reads, _, _ := s.count("a"); reads != 0 {
+		t.Errorf("%d requests", reads)
+	}
+	wantBytes(t, l, s, 0)
 }

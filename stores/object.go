@@ -181,7 +181,11 @@ func (o *object) WaitRanges(ctx context.Context, list func() ([]raster.Range, er
 		return err
 	}
 	for _, r := range ranges {
-		if ok, err := ref.WaitRange(ctx, o.Version(), r.Offset, r.Bytes); !ok || err != nil {
+		ok, err := ref.WaitRange(ctx, o.Version(), r.Offset, r.Bytes)
+		if err != nil && !errors.Is(err, stage.ErrClosed) { // Wait would copy the object again
+			return err
+		}
+		if !ok {
 			return o.Wait(ctx)
 		}
 	}
@@ -193,8 +197,9 @@ func (o *object) WaitRanges(ctx context.Context, list func() ([]raster.Range, er
 // are to be read as Wait has left it.
 func (o *object) readEarly(b []byte, at int64) (bool, error) {
 	if ref := o.reference(); ref != nil && at >= 0 && at <= o.remote.Size()-int64(len(b)) {
-		if ok, err := ref.ReadUnfinished(o.ctx, o.Version(), b, at); ok && err == nil {
-			return true, nil
+		ok, err := ref.ReadUnfinished(o.ctx, o.Version(), b, at)
+		if ok || err != nil && !errors.Is(err, stage.ErrClosed) {
+			return ok, err
 		}
 	}
 	return false, o.Wait(o.ctx)
