@@ -171,6 +171,13 @@ func (b *bench) speed(p place) error {
 			if err != nil {
 				return err
 			}
+			t := b.small(opGet, p.dir)
+			t.Latency, t.Workers = latency, n
+			a, err := b.one("source-"+name, t)
+			if err != nil {
+				return err
+			}
+			b.add(speedTable, what, sourceAlone, b.perSecond(a.Epochs[0]))
 		}
 	}
 	return nil

@@ -62,6 +62,7 @@ const (
 	ours         = "leat"
 	oursTime     = "seconds"
 	plainProgram = "plain program"
+	sourceAlone  = "the source alone"
 	sourceReads  = "reads of the source"
 	sourceChecks = "questions to the source"
 	costBoth     = "both"
@@ -119,8 +120,8 @@ func (b *bench) energon() map[string]string {
 func (b *bench) print(w io.Writer) {
 	const elsewhere = "Energon, not in this run"
 	theirs := b.energon()
-	speed := [][]string{{"objects a second", ours, plainProgram, "leat ÷ plain program", elsewhere, sourceReads,
-		sourceChecks}}
+	speed := [][]string{{"objects a second", ours, plainProgram, "leat ÷ plain program", sourceAlone, elsewhere,
+		sourceReads, sourceChecks}}
 	cost := [][]string{{"µs of processors for an object", "user and system", "user", "system",
 		"µs of the clock for an object", elsewhere}}
 	other := [][]string{{"", ours, elsewhere}}
@@ -132,8 +133,8 @@ func (b *bench) print(w io.Writer) {
 			if p := v[plainProgram].median(); p > 0 {
 				ratio = fmt.Sprintf("%.2f", v[ours].median()/p)
 			}
-			speed = append(speed, []string{l.what, v[ours].String(), v[plainProgram].String(), ratio, theirs[l.what],
-				v[sourceReads].String(), v[sourceChecks].String()})
+			speed = append(speed, []string{l.what, v[ours].String(), v[plainProgram].String(), ratio,
+				v[sourceAlone].String(), theirs[l.what], v[sourceReads].String(), v[sourceChecks].String()})
 		case costTable:
 			cost = append(cost, []string{l.what, v[costBoth].String(), v[costUser].String(), v[costSystem].String(),
 				v[costClock].String(), theirs[l.what]})
