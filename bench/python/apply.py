@@ -1,4 +1,4 @@
-"""Compares a NumPy function in leat.apply with an expression, and measures a block's round trip.
+"""Compares a NumPy function in leat.apply with an expression, and measures what a small block costs.
 
     LEAT_BINARY=bin/leat PYTHONPATH=python python3 bench/python/apply.py [--size N] [--runs N]
 
@@ -66,7 +66,7 @@ def main() -> None:
             middle = statistics.median(times)
             print(f"| {name} | {middle:.2f} ({min(times):.2f} to {max(times):.2f}) | "
                   f"{statistics.median(used[name]):.2f} | {middle / base:.2f} |")
-        print("\nRound trip of a block to a function that does nothing:\n\n"
+        print("\nHow long a worker waits for a block of a function that does nothing:\n\n"
               "| worker | blocks | median, us |\n| --- | --- | --- |")
         for workers in (1, 0):
             result = leat.apply(nothing, dict(red=scene["red"]), workers=workers, window=64,
