@@ -13,9 +13,13 @@ const (
 	segmentSize = 16 * blockSize // of the blocks that share a matcher
 )
 
-// fewSymbols is the number of literals and matches below which a block takes on the next bytes:
-// describing its code would take a large part of it.
-const fewSymbols = 4096
+// exact is the number of bits up to which estimated sizes of blocks are compared as they are.
+// Larger blocks are joined only if this saves a little of what is above.
+const exact = 1 << 16
+
+// mostTokens is the number of elements that a matcher stores at most for blockSize bytes, and a few
+// more that it writes: a literal and a match, which are two, have at least five bytes.
+const mostTokens = blockSize/2 + 64
 
 // tableSize is the number of places that the matchers remember, in 128 KiB.
 const tableSize = 1 << 16
@@ -34,11 +38,12 @@ type Encoder struct {
 	row     int
 	step    int  // see elements
 	lazy    bool // elements looks for a longer match at the next element
-	cleared bool // table is
+	cleared int  // places of table
 
 	table  [tableSize]uint16 // places modulo 65536
-	tokens []uint32          // of a block
+	tokens []uint32          // of a block, and of the next 64 KiB
 	code   code
+	next   counts   // of the next 64 KiB
 	pieces [3]piece // of a sample
 }
 
@@ -72,7 +77,7 @@ const (
 
 // NewEncoder returns an encoder of data that o describes.
 func NewEncoder(o Options) *Encoder {
-	e := &Encoder{row: o.Row, step: 1, tokens: make([]uint32, blockSize+fewSymbols+16), code: code{vector: hasVBMI}}
+	e := &Encoder{row: o.Row, step: 1, tokens: make([]uint32, 2*mostTokens), code: code{vector: hasVBMI}}
 	if o.Row <= 0 || o.Row >= window {
 		e.row = 1
 	}
@@ -103,7 +108,7 @@ func (e *Encoder) AppendZlib(dst, src []byte) []byte {
 		w.grow(2)
 		w.add(3, 10) // the last block, with the fixed codes, and its end
 	}
-	e.cleared = false
+	e.cleared = 0
 	for at := 0; at < len(src); at += segmentSize {
 		end := min(at+segmentSize, len(src))
 		e.segment(&w, src, at, end, e.choose(src, at, end))
@@ -114,56 +119,84 @@ func (e *Encoder) AppendZlib(dst, src []byte) []byte {
 	return out
 }
 
-// segment writes src[at:end] as blocks. A block takes on the next bytes while it has few symbols.
+// segment writes src[at:end] as blocks. A block takes on the next bytes if one code for all takes
+// less space than two codes and the description of another.
 func (e *Encoder) segment(w *bitWriter, src []byte, at, end int, find matcher) {
-	for at < end {
-		n, symbols, to := 0, 0, at
-		for to < end && symbols < fewSymbols {
-			next := min(to+blockSize, end)
-			k := find(e, e.tokens[n:], src, to, next)
-			symbols += countSymbols(e.tokens[n : n+k])
-			n, to = n+k, next
+	// tokens[:n] are of a block from at on. If counted, e.code has their counts, else they are few.
+	n, size, counted := 0, 0, true
+	for to := at; to < end; {
+		if n+mostTokens > len(e.tokens) {
+			e.block(w, src, at, to, n, false)
+			at, n = to, 0
 		}
-		e.block(w, src, at, to, n, to == len(src))
-		at = to
+		next := min(to+blockSize, end)
+		k := find(e, e.tokens[n:], src, to, next)
+		if (n == 0 || !counted) && isFew(e.tokens[:n+k]) {
+			n, to, counted = n+k, next, false
+			continue
+		}
+		if !counted {
+			size, counted = e.code.of(e.tokens[:n], src), true
+		}
+		more := e.next.of(e.tokens[n:n+k], src)
+		if n > 0 {
+			e.next.add(&e.code.counts)
+			body, head := e.next.size()
+			if joined := body + head; joined > size+more-max(size+more-exact, 0)>>11 {
+				e.next.subtract(&e.code.counts)
+				e.block(w, src, at, to, n, false)
+				copy(e.tokens, e.tokens[n:n+k])
+				at, n = to, 0
+			} else {
+				more = joined
+			}
+		}
+		e.code.counts, size = e.next, more
+		n, to = n+k, next
 	}
+	if !counted {
+		e.code.of(e.tokens[:n], src)
+	}
+	e.block(w, src, at, end, n, end == len(src))
 }
 
-// countSymbols returns the number of literals and matches of tokens, or one that is not below
-// fewSymbols.
-func countSymbols(tokens []uint32) int {
+// isFew reports whether tokens are so few that a code of their own would take more than it saves.
+func isFew(tokens []uint32) bool {
+	const few = 1024
 	n := len(tokens)
-	for i := 0; i < len(tokens) && n < fewSymbols; i++ {
+	for i := 0; i < len(tokens) && n < few; i++ {
 		if t := tokens[i]; t >= literalRun {
 			i++
 			n += int(t &^ literalRun)
 		}
 	}
-	return n
+	return n < few
 }
 
-// places returns the table, in which matchers store places. Streams start with an empty one.
-func (e *Encoder) places() []uint16 {
-	if !e.cleared {
-		clear(e.table[:])
-		e.cleared = true
+// places returns the first n places of the table, in which matchers store places. Streams start
+// with an empty one.
+func (e *Encoder) places(n int) []uint16 {
+	if e.cleared < n {
+		clear(e.table[e.cleared:n])
+		e.cleared = n
 	}
-	return e.table[:]
+	return e.table[:n]
 }
 
 // choose returns the matcher for src[at:end]: it compares the sizes to which each encodes a sample.
 func (e *Encoder) choose(src []byte, at, end int) matcher {
 	s := e.newSample(src, at, end)
-	best, size := matcher((*Encoder).runs), s.size((*Encoder).runs)
+	body, head := s.size((*Encoder).runs)
+	best, size := matcher((*Encoder).runs), body+head
 	try := func(m matcher, saving int) bool {
-		n := s.size(m)
-		if n >= size-size/saving {
+		body, head := s.size(m)
+		if body+head >= size-size/saving {
 			return false
 		}
-		best, size = m, n
+		best, size = m, body+head
 		return true
 	}
-	if size < s.raw/empty {
+	if body < s.raw/empty {
 		if try((*Encoder).sparse, saving) && e.kind != other {
 			return best
 		}
@@ -182,13 +215,13 @@ func (e *Encoder) choose(src []byte, at, end int) matcher {
 			try((*Encoder).fiveBytes, saving)
 		}
 	case e.kind == pixels && (repeats || size <= s.raw/full*(full-1)):
-		if try((*Encoder).pixelsAfterWindow, savingOfPixels) {
+		if s.saves((*Encoder).pixelsAfterWindow, size, savingOfPixels) {
 			best = (*Encoder).pixels
 		}
 	case e.kind == other && e.step == 1 && size < s.raw-s.raw/noisy:
 		try((*Encoder).elements, savingOfElements)
 	case e.kind == other && size < s.raw-s.raw/noisy:
-		if try((*Encoder).elementsAfterWindow, savingOfElements) {
+		if s.saves((*Encoder).elementsAfterWindow, size, savingOfElements) {
 			best = (*Encoder).elements
 		}
 	}
@@ -227,24 +260,47 @@ func (e *Encoder) newSample(src []byte, at, end int) sample {
 	return s
 }
 
-// size returns the number of bits to which a matcher would encode a block of bytes like the
-// sample's.
-func (s *sample) size(find matcher) int {
-	c := &s.e.code
-	c.clear()
-	n := 0
-	for _, p := range s.pieces {
-		c.count(s.e.tokens[:find(s.e, s.e.tokens, s.src, p.at, p.end)], s.src)
-		n += p.end - p.at
-	}
-	bits, head := c.build()
-	return head + bits*(s.raw/8)/n
+// size returns about the number of bits to which a matcher would encode a block of bytes like the
+// sample's, and that of its header.
+func (s *sample) size(find matcher) (body, head int) {
+	s.e.next.clear()
+	return s.sizeWith(s.pieces, find, 0)
 }
 
-// block writes the first n tokens as a block, or a stored block of src[at:end] if that is shorter.
+// sizeWith is size after pieces have been added to the counts of before bytes.
+func (s *sample) sizeWith(pieces []piece, find matcher, before int) (body, head int) {
+	c := &s.e.next
+	for _, p := range pieces {
+		c.count(s.e.tokens[:find(s.e, s.e.tokens, s.src, p.at, p.end)], s.src)
+		before += p.end - p.at
+	}
+	body, head = c.size()
+	return body * (s.raw / 8) / before, head
+}
+
+// saves reports whether a slow matcher makes the sample smaller than size by 1/saving. It first
+// looks only at the piece that runs shrinks least, where a sixth of that must be saved.
+func (s *sample) saves(find matcher, size, saving int) bool {
+	c, most, n := &s.e.next, 0, 0
+	for k, p := range s.pieces {
+		c.clear()
+		body, _ := s.sizeWith(s.pieces[k:k+1], (*Encoder).runs, 0)
+		if body > most {
+			s.pieces[0], s.pieces[k] = p, s.pieces[0]
+			most, n = body, p.end-p.at
+		}
+	}
+	c.clear()
+	if body, _ := s.sizeWith(s.pieces[:1], find, 0); body > most-most/(6*saving) {
+		return false
+	}
+	body, head := s.sizeWith(s.pieces[1:], find, n)
+	return body+head < size-size/saving
+}
+
+// block writes the first n tokens, whose counts are in e.code, as a block, or a stored block of
+// src[at:end] if that is shorter.
 func (e *Encoder) block(w *bitWriter, src []byte, at, end, n int, last bool) {
-	e.code.clear()
-	e.code.count(e.tokens[:n], src)
 	bits, head := e.code.build()
 	bits += head
 	if stored := storedSize(end - at); bits >= 8*stored {

@@ -328,7 +328,7 @@ func TestStreamsNeverChange(t *testing.T) {
 
 // encodeBy encodes with one matcher, whatever the sample says.
 func encodeBy(e *Encoder, find matcher, data []byte) []byte {
-	e.cleared = false
+	e.cleared = 0
 	w := bitWriter{out: []byte{0x78, 1}, at: 2}
 	for at := 0; at < len(data); at += segmentSize {
 		e.segment(&w, data, at, min(at+segmentSize, len(data)), find)
@@ -414,6 +414,8 @@ func TestEveryMatch(t *testing.T) {
 		n := appendLiterals(e.tokens, 0, src, 0, window+10)
 		e.tokens[n] = distToken(uint32(dist)) | (firstLength + uint32(length) - minMatch)
 		w := bitWriter{out: []byte{0x78, 1}, at: 2}
+		e.code.clear()
+		e.code.count(e.tokens[:n+1], src)
 		e.block(&w, src, 0, len(src), n+1, true)
 		w.align()
 		got := make([]byte, len(src))
@@ -575,4 +577,49 @@ func FuzzAppendZlib(f *testing.F) {
 			t.Fatal("another stream from a used encoder")
 		}
 	})
+}
+
+// TestEqualElementsTakeLittle encodes tiles of one value: samples must recognize them although the
+// header of a block takes most of the stream, and long matches take one token in 258 bytes.
+func TestEqualElementsTakeLittle(t *testing.T) {
+	for _, c := range []struct {
+		o          Options
+		side, most int
+		planes     bool
+	}{
+		{Options{Element: 4, Row: 192, Predictor: 3}, 48, 71, true},
+		{Options{Element: 4, Row: 192, Predictor: 1}, 48, 40, false},
+		{Options{Element: 4, Row: 1024, Predictor: 1}, 256, 300, false},
+		{Options{Element: 8, Row: 2048, Predictor: 1}, 256, 820, false},
+	} {
+		data := make([]byte, c.side*c.o.Row)
+		for i := range data {
+			data[i] = "\xc6\x1c\x3c\x00\x01\x02\x03\x04"[i%c.o.Element]
+		}
+		if c.planes { // bytes of one significance together, as differences
+			clear(data)
+			for i := 0; i < len(data); i += c.side {
+				data[i] = "\xc6\x56\x20\xc4"[i/c.side%4]
+			}
+		}
+		stream := NewEncoder(c.o).AppendZlib(nil, data)
+		check(t, stream, data)
+		if len(stream) > c.most {
+			t.Errorf("%+v: %d bytes, at most %d are expected", c.o, len(stream), c.most)
+		}
+	}
+}
+
+// TestEstimates compares estimated sizes with those of the codes.
+func TestEstimates(t *testing.T) {
+	for _, kind := range kinds {
+		e := NewEncoder(Options{Element: 1, Row: 512})
+		data := made(kind, blockSize)
+		n := e.elements(e.tokens, data, 0, len(data))
+		estimated := e.code.of(e.tokens[:n], data)
+		body, head := e.code.build()
+		if d := body + head - estimated; d < -body/20-600 || d > body/20+600 {
+			t.Errorf("%s: %d bits, %d are estimated", kind, body+head, estimated)
+		}
+	}
 }

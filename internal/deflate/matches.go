@@ -23,7 +23,7 @@ func (e *Encoder) fiveBytes(tokens []uint32, src []byte, at, end int) int {
 // matches finds runs, and matches of at least least bytes, 5 or 6.
 func (e *Encoder) matches(tokens []uint32, src []byte, at, end, least int) int {
 	cut := uint(64 - 8*least)
-	table := (*[1 << hashBits]uint16)(e.places())
+	table := (*[1 << hashBits]uint16)(e.places(1 << hashBits))
 	n, i, missed := 0, at, 0
 	base := 0 // tokens from here on are literals, one or two
 	for i < end-matchGuard {
@@ -90,16 +90,15 @@ func (e *Encoder) matches(tokens []uint32, src []byte, at, end, least int) int {
 		continue
 
 	found:
-		to := matchEnd(src, i+least, d, min(end, i+maxMatch-2))
-		for n > base && i > d && src[i-1] == src[i-d-1] && to-i < maxMatch {
+		to := matchEnd(src, i+least, d, min(end, i+longest(d)-2))
+		for n > base && i > d && src[i-1] == src[i-d-1] && to-i < longest(d) {
 			i--
 			if n--; tokens[n]>>secondAt&symbolMask != none {
 				tokens[n] = literal | tokens[n]&symbolMask
 				n++
 			}
 		}
-		tokens[n] = distToken(uint32(d)) | (firstLength + uint32(to-i) - minMatch)
-		n++
+		n = appendMatch(tokens, n, distToken(uint32(d)), to-i, minMatch)
 		for j := i + 2; j < min(to, end-matchGuard); j += 3 {
 			table[load(src, j)<<(cut&63)*hashPrime>>(64-hashBits)] = uint16(j)
 		}
@@ -111,7 +110,7 @@ func (e *Encoder) matches(tokens []uint32, src []byte, at, end, least int) int {
 // pixels finds matches of at least four bytes that begin with a pixel of two bytes: pairs of 16-bit
 // values repeat, longer sequences seldom do.
 func (e *Encoder) pixels(tokens []uint32, src []byte, at, end int) int {
-	table := (*[1 << hashBits]uint16)(e.places())
+	table := (*[1 << hashBits]uint16)(e.places(1 << hashBits))
 	n, i, missed := 0, at, 0
 	base := 0 // tokens from here on are literals, one or two
 	for i < end-matchGuard {
@@ -169,7 +168,7 @@ func (e *Encoder) pixels(tokens []uint32, src []byte, at, end int) int {
 // pixelsAfterWindow is pixels after the places of the window before at have been entered in the
 // table.
 func (e *Encoder) pixelsAfterWindow(tokens []uint32, src []byte, at, end int) int {
-	table, limit := e.places(), min(at, end-7)
+	table, limit := e.places(1<<hashBits), min(at, end-7)
 	for i := max(0, at-window); i < limit; i += 2 {
 		v := load(src, i)
 		if v == bits.RotateLeft64(v, 16) && i+8 < limit && load(src, i+8) == v {

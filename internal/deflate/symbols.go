@@ -112,17 +112,36 @@ func runEnd(src []byte, i, end int) int {
 // appendRun stores the tokens of a run of length bytes at distance 1 from n on and returns the next
 // place.
 func appendRun(tokens []uint32, n, length int) int {
+	return appendMatch(tokens, n, run1, length, minMatch)
+}
+
+// appendMatch stores the tokens of a match, whose length may be more than one token can have. dist
+// is the part of the tokens that describes the distance. The last of several tokens has at least
+// the length least.
+func appendMatch(tokens []uint32, n int, dist uint32, length, least int) int {
 	for length > maxMatch {
 		k := maxMatch
-		if length < maxMatch+minMatch {
-			k = length - minMatch
+		if length < maxMatch+least {
+			k = length - least
 		}
-		tokens[n] = run1 | (firstLength + uint32(k) - minMatch)
+		tokens[n] = dist | (firstLength + uint32(k) - minMatch)
 		n++
 		length -= k
 	}
-	tokens[n] = run1 | (firstLength + uint32(length) - minMatch)
+	tokens[n] = dist | (firstLength + uint32(length) - minMatch)
 	return n + 1
+}
+
+// maxPeriod is the longest distance of matches that are extended beyond maxMatch: those of equal
+// elements. Other long matches end soon, or a nearer one is found after them.
+const maxPeriod = 16
+
+// longest returns the length of the longest match at distance d.
+func longest(d int) int {
+	if d <= maxPeriod {
+		return segmentSize
+	}
+	return maxMatch
 }
 
 // appendLiterals stores the tokens of the literals from a to b.

@@ -2,10 +2,15 @@ package deflate
 
 import "encoding/binary"
 
+// counts holds how often tokens have each symbol.
+type counts struct {
+	lits  [litSymbols]uint32
+	dists [distSymbols]uint32
+}
+
 // code holds the words of one block.
 type code struct {
-	lits  [litSymbols]uint32 // counts
-	dists [distSymbols]uint32
+	counts
 	lens  [litSymbols + distSymbols]uint8
 	hlit  int
 	hdist int
@@ -33,14 +38,14 @@ type literalTable struct{ lengths, low, high [256]uint8 }
 const vector = 64
 
 // clear sets the counts to those of a block without tokens.
-func (c *code) clear() {
+func (c *counts) clear() {
 	clear(c.lits[:])
 	clear(c.dists[:])
 	c.lits[endOfBlock] = 1
 }
 
 // count adds the symbols of tokens to the counts.
-func (c *code) count(tokens []uint32, src []byte) {
+func (c *counts) count(tokens []uint32, src []byte) {
 	var first, second [512]uint32
 	var l0, l1, l2, l3 [256]uint32
 	for i := 0; i < len(tokens); i++ {
