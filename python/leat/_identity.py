@@ -6,7 +6,6 @@ import base64
 import functools
 import hashlib
 import importlib
-import inspect
 import os
 import pickle
 import sys
@@ -192,6 +191,7 @@ class _Digest:
             self.add(constant, depth)
 
     def klass(self, value: type) -> None:
+        import inspect  # takes 7 ms, and few functions have a class
         self.text("class", f"{value.__module__}.{value.__qualname__}")
         try:
             self.text("source", inspect.getsource(value))
