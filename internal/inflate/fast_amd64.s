@@ -91,6 +91,7 @@
 	BZHIQ DX, R11, R11 \
 	MOVL DX, R14 \
 	SHRL $const_wordAt, R14 \
+	ANDL $const_wordMask, R14 \
 	SHRXQ R14, R11, R11 \
 	MOVL DX, R14 \
 	SHRL $const_lengthAt, R14 \

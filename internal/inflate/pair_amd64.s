@@ -48,6 +48,22 @@
 	MOVQ buf, (dec+Decoder_buf)(R10) \
 	MOVQ have, (dec+Decoder_have)(R10)
 
+// STEPS lowers AX to the number of steps, less one, that can't reach the ends of a stream: each
+// takes 7 bytes at most, and gives fewer than 512.
+#define STEPS(in, out, outEnd, inEnd) \
+	MOVQ inEnd, R11 \
+	SUBQ in, R11 \
+	JLT done \
+	SHRQ $3, R11 \
+	CMPQ R11, AX \
+	CMOVQCS R11, AX \
+	MOVQ outEnd, R11 \
+	SUBQ out, R11 \
+	JLT done \
+	SHRQ $9, R11 \
+	CMPQ R11, AX \
+	CMOVQCS R11, AX
+
 // REFILL fills the buffer.
 #define REFILL(in, buf, have) \
 	SHLXQ have, (in), AX \
@@ -68,23 +84,16 @@
 // LITERALS stores the literals of e, gives the length after them in R11 and the entry of the
 // distance in AX; after literals alone, 0 and noDistance.
 #define LITERALS(dec, out, buf, have, e) \
-	MOVL e, AX \
-	SHRL $const_byteAt, AX \
+	RORXL $const_byteAt, e, AX \
 	MOVW AX, (out) \
-	MOVL e, R11 \
-	SHRL $const_literalsAt, R11 \
+	RORXL $const_literalsAt, e, R11 \
 	ANDL $const_literalsMask, R11 \
 	ADDQ R11, out \
-	RORXQ $2, buf, R11 \
-	BZHIQ e, R11, R11 \
-	MOVL e, R14 \
-	SHRL $const_wordAt, R14 \
-	SHRXQ R14, R11, R11 \
-	MOVL e, R14 \
-	SHRL $const_lengthAt, R14 \
+	MOVL e, R11 \
+	SHRL $const_lengthAt, R11 \
+	ADDL $const_shortest, R11 \
 	SHRXQ e, buf, buf \
 	SUBL e, have \
-	LEAQ const_shortest(R11)(R14*1), R11 \
 	MOVL buf, AX \
 	ANDL $(4*(1<<const_distBits-1)), AX \
 	XORL R14, R14 \
@@ -93,26 +102,43 @@
 	CMOVLNE ·noDistance(SB), AX \
 	CMOVQNE R14, R11
 
+// LONG does so for an entry whose length has bits of its own.
+#define LONG(dec, out, buf, have, e) \
+	RORXL $const_byteAt, e, AX \
+	MOVB AX, (out) \
+	BTL $const_literalsAt, e \
+	ADCQ $0, out \
+	RORXQ $2, buf, R11 \
+	BZHIQ e, R11, R11 \
+	RORXL $const_wordAt, e, R14 \
+	ANDL $const_wordMask, R14 \
+	SHRXQ R14, R11, R11 \
+	MOVL e, R14 \
+	SHRL $const_lengthAt, R14 \
+	LEAQ const_shortest(R11)(R14*1), R11 \
+	SHRXQ e, buf, buf \
+	SUBL e, have \
+	MOVL buf, AX \
+	ANDL $(4*(1<<const_distBits-1)), AX \
+	MOVL (dec+Decoder_dist)(R10)(AX*1), AX
+
 // DISTANCE gives in R14 the distance of the entry in AX and in R15 the first byte at it, and looks up
 // the next entry. It jumps to wrong if the distance reaches before the target.
 #define DISTANCE(dec, out, buf, have, e, mask, dst, wrong) \
 	RORXQ $2, buf, R14 \
 	BZHIQ AX, R14, R14 \
-	MOVL AX, R15 \
-	SHRL $const_wordAt, R15 \
+	RORXL $const_wordAt, AX, R15 \
 	SHRXQ R15, R14, R14 \
 	MOVL AX, R15 \
 	SHRL $const_distAt, R15 \
-	ADDQ R15, R14 \
-	MOVQ out, R15 \
-	SUBQ dst, R15 \
-	CMPQ R14, R15 \
-	JHI wrong \
 	SHRXQ AX, buf, buf \
 	SUBL AX, have \
 	NEXT(dec, buf, e, mask) \
+	ADDQ R15, R14 \
 	MOVQ out, R15 \
-	SUBQ R14, R15
+	SUBQ R14, R15 \
+	CMPQ R15, dst \
+	JCS wrong
 
 // FAR copies the bytes of a match from a distance of 16 at least.
 #define FAR(out, loop, end) \
@@ -145,7 +171,9 @@ loop: \
 	JMP end
 
 // SPECIAL looks up the entry of a long word.
-#define SPECIAL(dec, buf, e, symbols, ended) \
+#define SPECIAL(dec, buf, e, symbols, long, ended) \
+	TESTL $const_special, e \
+	JZ long \
 	BTL $const_furtherAt, e \
 	JCC ended \
 	MOVQ (dec+Decoder_litBits)(R10), AX \
@@ -159,8 +187,10 @@ loop: \
 	ADDL AX, e \
 	ANDL $(const_litSize-1), e \
 	MOVL (dec+Decoder_lit)(R10)(e*4), e \
+	TESTL $(const_special|const_long), e \
+	JZ symbols \
 	TESTL $const_special, e \
-	JZ symbols
+	JNZ ended
 
 // FARTHER looks up the entry of a distance's long word.
 #define FARTHER(dec, buf, distance, wrong) \
@@ -181,7 +211,7 @@ loop: \
 	JZ distance
 
 // func pairAVX2(p *Pair, dstA *byte, outEndA int, srcA *byte, inEndA int, dstB *byte, outEndB int, srcB *byte, inEndB int) (a, b ending)
-TEXT ·pairAVX2(SB), NOSPLIT, $16-88
+TEXT ·pairAVX2(SB), NOSPLIT, $24-88
 	MOVQ p+0(FP), R10
 	MOVQ $const_noSpace, R11
 	MOVQ R11, a+72(FP)
@@ -189,21 +219,21 @@ TEXT ·pairAVX2(SB), NOSPLIT, $16-88
 	ENTER(Pair_a, SI, DI, BX, CX, DX, dstA+8(FP), outEndA+16(FP), srcA+24(FP), inEndA+32(FP), maskA-8(SP))
 	ENTER(Pair_b, R8, R9, R12, R13, BP, dstB+40(FP), outEndB+48(FP), srcB+56(FP), inEndB+64(FP), maskB-16(SP))
 
+again:
+	MOVL $(1<<20), AX
+	STEPS(SI, DI, outEndA+16(FP), inEndA+32(FP))
+	STEPS(R8, R9, outEndB+48(FP), inEndB+64(FP))
+	INCQ AX
+	MOVQ AX, left-24(SP)
+
 next:
-	CMPQ SI, inEndA+32(FP)
-	JHI done
-	CMPQ DI, outEndA+16(FP)
-	JHI done
-	CMPQ R8, inEndB+64(FP)
-	JHI done
-	CMPQ R9, outEndB+48(FP)
-	JHI done
 	REFILL(SI, BX, CX)
 	REFILL(R8, R12, R13)
-	TESTL $const_special, DX
+	TESTL $(const_special|const_long), DX
 	JNZ specialA
 symbolsA:
 	LITERALS(Pair_a, DI, BX, CX, DX)
+lengthA:
 	TESTL $const_special, AX
 	JNZ fartherA
 distanceA:
@@ -216,10 +246,11 @@ distanceA:
 	JHI farA
 	ADDQ R11, DI
 other:
-	TESTL $const_special, BP
+	TESTL $(const_special|const_long), BP
 	JNZ specialB
 symbolsB:
 	LITERALS(Pair_b, R9, R12, R13, BP)
+lengthB:
 	TESTL $const_special, AX
 	JNZ fartherB
 distanceB:
@@ -231,19 +262,25 @@ distanceB:
 	CMPQ R11, $16
 	JHI farB
 	ADDQ R11, R9
-	JMP next
+both:
+	DECQ left-24(SP)
+	JNZ next
+	JMP again
 
 nearA:
 	NEAR(DI, fillA, other)
 nearB:
-	NEAR(R9, fillB, next)
+	NEAR(R9, fillB, both)
 farA:
 	FAR(DI, copyA, other)
 farB:
-	FAR(R9, copyB, next)
+	FAR(R9, copyB, both)
 
 specialA:
-	SPECIAL(Pair_a, BX, DX, symbolsA, endedA)
+	SPECIAL(Pair_a, BX, DX, symbolsA, longA, endedA)
+longA:
+	LONG(Pair_a, DI, BX, CX, DX)
+	JMP lengthA
 endedA:
 	BTL $const_endsAt, DX
 	JCC wrongA
@@ -258,7 +295,10 @@ wrongA:
 	JMP done
 
 specialB:
-	SPECIAL(Pair_b, R12, BP, symbolsB, endedB)
+	SPECIAL(Pair_b, R12, BP, symbolsB, longB, endedB)
+longB:
+	LONG(Pair_b, R9, R12, R13, BP)
+	JMP lengthB
 endedB:
 	BTL $const_endsAt, BP
 	JCC wrongB

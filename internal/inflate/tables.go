@@ -11,8 +11,8 @@ import "math/bits"
 //
 //	all        0-5  bits to drop, those of the words and the extra bits after them
 //	literals   6 set; 14-15 how many, 1 or 2; 16-23 and 24-31 the bytes
-//	lengths    8-11 bits of the words alone; 14 set if a literal comes first, with 16-23 the byte;
-//	           24-31 the shortest length, less 3
+//	lengths    8-11 bits of the words alone; 13 set if extra bits follow; 14 set if a literal
+//	           comes first, with 16-23 the byte; 24-31 the shortest length, less 3
 //	distances  8-11 bits of the word alone; 16-30 the shortest distance
 //	special    7 set; 15 set for the end of the block; 14 set for a second table: 16-28 its index,
 //	           29-31 the number of its index bits; neither if no word begins with these bits
@@ -23,6 +23,7 @@ const (
 	dropMask  = 63
 	literal   = 1 << 6 // one or two, and no length
 	special   = 1 << 7
+	long      = 1 << 13 // a length with extra bits
 	further   = 1 << furtherAt
 	blockEnds = 1 << endsAt
 
@@ -78,6 +79,9 @@ func makeLitSymbols() (e [288]uint32) {
 	for s := 257; s < 285; s++ {
 		extra := uint32(max(s-261, 0) / 4)
 		e[s] = extra | (length-shortest)<<lengthAt
+		if extra > 0 {
+			e[s] |= long
+		}
 		length += 1 << extra
 	}
 	e[285] = (258 - shortest) << lengthAt
