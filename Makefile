@@ -67,7 +67,7 @@ test-rest:
 
 # The tests of packages with assembly, as on a processor without AVX2 and the like. Left out are those
 # that run both loops anyway, or compare with libraries that read one loop's results as the other's.
-ASSEMBLY := ./internal/expr ./internal/expr/internal/focal ./internal/adler ./internal/deflate ./internal/inflate ./internal/stats ./internal/tiff ./internal/tiffwrite
+ASSEMBLY := ./internal/expr ./internal/expr/internal/focal ./internal/adler ./internal/deflate ./internal/inflate ./internal/overview ./internal/stats ./internal/tiff ./internal/tiffwrite
 PORTABLE_SKIP := GDAL|PROJ|OtherLibraries|AnyLengthAndDistance|TooManyBands
 test-portable:
 	CGO_ENABLED=0 $(GO) test -p 4 -vet=off -count=1 -short -skip '$(PORTABLE_SKIP)' '-toolexec=env GOGC=400' \

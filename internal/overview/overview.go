@@ -68,18 +68,18 @@ func Reduce(m Method, dst []byte, src Plane, factor int, nodata *ndarray.Scalar)
 		}
 		switch src.Type.Size() {
 		case 1:
-			pick(dst, src.Data, src, factor, at)
+			pick(dst, src.Data, src, factor, at, nil)
 		case 2:
-			pick(ndarray.Cast[uint16](dst), ndarray.Cast[uint16](src.Data), src, factor, at)
+			pick(ndarray.Cast[uint16](dst), ndarray.Cast[uint16](src.Data), src, factor, at, nil)
 		case 4:
-			if factor == 2 && at == 0 && pickHalf(dst, src) {
+			if !hasAVX2 && factor == 2 && at == 0 && pickHalf(dst, src) {
 				return nil
 			}
-			pick(ndarray.Cast[uint32](dst), ndarray.Cast[uint32](src.Data), src, factor, at)
+			pick(ndarray.Cast[uint32](dst), ndarray.Cast[uint32](src.Data), src, factor, at, pickFast)
 		case 8:
-			pick(ndarray.Cast[uint64](dst), ndarray.Cast[uint64](src.Data), src, factor, at)
+			pick(ndarray.Cast[uint64](dst), ndarray.Cast[uint64](src.Data), src, factor, at, nil)
 		default:
-			pick(ndarray.Cast[complex128](dst), ndarray.Cast[complex128](src.Data), src, factor, at)
+			pick(ndarray.Cast[complex128](dst), ndarray.Cast[complex128](src.Data), src, factor, at, nil)
 		}
 		return nil
 	}
@@ -100,8 +100,10 @@ var reducers = map[ndarray.DType]func(m Method, dst []byte, src Plane, factor in
 	ndarray.Float64: cells[float64],
 }
 
-// pick takes the pixel in row and column at of each cell, or the last one inside the raster.
-func pick[T any](dst, src []T, p Plane, f, at int) {
+// pick takes the pixel in row and column at of each cell, or the last one inside the raster. fast,
+// unless nil, takes the first pixel of the first cells of a row and returns how many it took; the
+// next row that is taken begins next pixels after it.
+func pick[T any](dst, src []T, p Plane, f, at int, fast func(out, row []T, f, next int) int) {
 	w, h := Reduced(p.Width, f), Reduced(p.Height, f)
 	inside := w // cells whose pixel is inside the raster
 	if (w-1)*f+at >= p.Width {
@@ -110,8 +112,12 @@ func pick[T any](dst, src []T, p Plane, f, at int) {
 	for y := range h {
 		row := src[min(y*f+at, p.Height-1)*p.Stride:][:p.Width]
 		out := dst[y*w : (y+1)*w]
-		k := at
-		for x := range out[:inside] {
+		taken := 0
+		if fast != nil && at == 0 {
+			taken = fast(out[:inside], row, f, f*p.Stride)
+		}
+		k := at + taken*f
+		for x := taken; x < inside; x++ {
 			out[x] = row[k]
 			k += f
 		}

@@ -20,7 +20,7 @@ type histogram struct {
 	low, high int
 	// parts are further counters of 8-bit integers, added up at the end; nil for other types.
 	parts *[apart8 - 1][1 << 8]uint32
-	bins  [2 * chunk]uint16 // of the pixels that are being counted
+	bins  [4 * chunk]uint16 // of the pixels that are being counted
 }
 
 // newHistogram returns an empty histogram for a band of type t.

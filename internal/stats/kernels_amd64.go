@@ -35,10 +35,10 @@ func squares32AVX(px *float32, n int, mean float64, sums *[4]float64, bins *uint
 func squares64AVX(px *float64, n int, mean float64, sums *[4]float64, bins *uint16)
 
 //go:noescape
-func momentsPairAVX(p, q *float32, n int, r *[2]floatSums)
+func momentsRowsAVX(px *float32, stride, n int, r *[4]floatSums)
 
 //go:noescape
-func squaresPairAVX(p, q *float32, n int, means *[2]float64, sums *[2][4]float64, bins, binsOfQ *uint16)
+func squaresRowsAVX(px *float32, stride, n int, means *[4]float64, sums *[4][4]float64, bins *uint16, binsStride int)
 
 //go:noescape
 func momentsU8AVX(px *uint8, n int, r *intSums)
@@ -70,34 +70,37 @@ func sumFast[T ndarray.Real](px []T) (n int, sums [4]float64, low, high T) {
 	return n, r.sums, firstOfZeros(px[:n], T(slices.Min(r.low[:]))), firstOfZeros(px[:n], T(slices.Max(r.high[:])))
 }
 
-// sumPairFast is sumFast for two rows of equal length.
-func sumPairFast(p, q []float32) (n int, sums [2][4]float64, low, high [2]float32) {
-	n = len(p) &^ 7
+// sumRowsFast is sumFast for four rows of equal width, stride pixels apart.
+func sumRowsFast(px []float32, width, stride int) (n int, sums [4][4]float64, low, high [4]float32) {
+	n = width &^ 7
 	if !hasAVX2 || n == 0 {
 		return 0, sums, low, high
 	}
-	var r [2]floatSums
-	momentsPairAVX(&p[0], &q[:n][0], n, &r)
-	for k, px := range [2][]float32{p[:n], q[:n]} {
+	var r [4]floatSums
+	_ = px[3*stride+n-1]
+	momentsRowsAVX(&px[0], 4*stride, n, &r)
+	for k := range r {
+		row := px[k*stride:][:n]
 		sums[k] = r[k].sums
-		low[k] = firstOfZeros(px, float32(slices.Min(r[k].low[:])))
-		high[k] = firstOfZeros(px, float32(slices.Max(r[k].high[:])))
+		low[k] = firstOfZeros(row, float32(slices.Min(r[k].low[:])))
+		high[k] = firstOfZeros(row, float32(slices.Max(r[k].high[:])))
 	}
 	return n, sums, low, high
 }
 
-// squaresPairFast is squaresFast for two rows of equal length, whose counters follow each other in
-// bins.
-func squaresPairFast(p, q []float32, means [2]float64, bins []uint16) (n int, sums [2][4]float64) {
-	n = len(p) &^ 7
+// squaresRowsFast is squaresFast for four rows of equal width, stride pixels apart. Their counters
+// follow each other in bins.
+func squaresRowsFast(px []float32, width, stride int, means *[4]float64, bins []uint16) (n int, sums [4][4]float64) {
+	n = width &^ 7
 	if !hasAVX2 || n == 0 {
 		return 0, sums
 	}
-	var to, toQ *uint16
+	_ = px[3*stride+n-1]
+	var to *uint16
 	if bins != nil {
-		to, toQ = &bins[:n][0], &bins[len(p):][:n][0]
+		to = &bins[:4*width][0]
 	}
-	squaresPairAVX(&p[0], &q[:n][0], n, &means, &sums, to, toQ)
+	squaresRowsAVX(&px[0], 4*stride, n, means, &sums, to, 2*width)
 	return n, sums
 }
 

@@ -175,122 +175,160 @@ next:
 	VZEROUPPER
 	RET
 
-// func momentsPairAVX(p, q *float32, n int, r *[2]floatSums): moments32AVX of two rows, n a
-// multiple of 8
-TEXT ·momentsPairAVX(SB), NOSPLIT, $0-32
-	MOVQ p+0(FP), SI
-	MOVQ q+8(FP), BX
+// The routines for four rows have them at SI, R9, R10 and R11. Each sum waits for its last addition,
+// but sums of different rows do not wait for one another.
+
+// SUM adds the eight pixels at P to S, and compares them with the smallest ones, L, and the largest
+// ones, H.
+#define SUM(P, S, L, H) \
+	VMOVUPS (P), Y0 \
+	VCVTPS2PD (P), Y1 \
+	VCVTPS2PD 16(P), Y2 \
+	VMINPS Y0, L, L \
+	VMAXPS Y0, H, H \
+	VADDPD Y1, S, S \
+	VADDPD Y2, S, S
+
+// EXTREMES writes the smallest and the largest values of a row, L and H, whose lower halves are LX
+// and HX, and its sum S, to D.
+#define EXTREMES(D, S, L, LX, H, HX) \
+	VEXTRACTF128 $1, L, X0 \
+	VEXTRACTF128 $1, H, X1 \
+	VMINPS X0, LX, LX \
+	VMAXPS X1, HX, HX \
+	VCVTPS2PD LX, L \
+	VCVTPS2PD HX, H \
+	VMOVUPD S, D+0(DI) \
+	VMOVUPD L, D+32(DI) \
+	VMOVUPD H, D+64(DI)
+
+// func momentsRowsAVX(px *float32, stride, n int, r *[4]floatSums): moments32AVX of four rows,
+// stride bytes apart, n a multiple of 8. It fetches the next four rows into the cache.
+TEXT ·momentsRowsAVX(SB), NOSPLIT, $0-32
+	MOVQ px+0(FP), SI
+	MOVQ stride+8(FP), R8
 	MOVQ n+16(FP), CX
 	MOVQ r+24(FP), DI
+	LEAQ (SI)(R8*1), R9
+	LEAQ (SI)(R8*2), R10
+	LEAQ (R9)(R8*2), R11
+	VXORPD Y3, Y3, Y3
+	VXORPD Y4, Y4, Y4
+	VXORPD Y5, Y5, Y5
 	VXORPD Y6, Y6, Y6
-	VXORPD Y13, Y13, Y13
-	VBROADCASTSS (SI), Y4
-	VBROADCASTSS (BX), Y11
-	VMOVAPS Y4, Y5
-	VMOVAPS Y11, Y12
+	VBROADCASTSS (SI), Y7
+	VBROADCASTSS (R9), Y8
+	VBROADCASTSS (R10), Y9
+	VBROADCASTSS (R11), Y10
+	VMOVAPS Y7, Y11
+	VMOVAPS Y8, Y12
+	VMOVAPS Y9, Y13
+	VMOVAPS Y10, Y14
 loop:
-	VMOVUPS (SI), Y0
-	VMOVUPS (BX), Y8
-	VCVTPS2PD (SI), Y1
-	VCVTPS2PD (BX), Y9
-	VCVTPS2PD 16(SI), Y2
-	VCVTPS2PD 16(BX), Y10
-	VMINPS Y0, Y4, Y4
-	VMINPS Y8, Y11, Y11
-	VMAXPS Y0, Y5, Y5
-	VMAXPS Y8, Y12, Y12
-	VADDPD Y1, Y6, Y6
-	VADDPD Y9, Y13, Y13
-	VADDPD Y2, Y6, Y6
-	VADDPD Y10, Y13, Y13
+	PREFETCHT0 (SI)(R8*4)
+	PREFETCHT0 (R9)(R8*4)
+	SUM(SI, Y3, Y7, Y11)
+	SUM(R9, Y4, Y8, Y12)
+	PREFETCHT0 (R10)(R8*4)
+	PREFETCHT0 (R11)(R8*4)
+	SUM(R10, Y5, Y9, Y13)
+	SUM(R11, Y6, Y10, Y14)
 	ADDQ $32, SI
-	ADDQ $32, BX
+	ADDQ $32, R9
+	ADDQ $32, R10
+	ADDQ $32, R11
 	SUBQ $8, CX
 	JNZ loop
-	VEXTRACTF128 $1, Y4, X0
-	VEXTRACTF128 $1, Y5, X1
-	VMINPS X0, X4, X4
-	VMAXPS X1, X5, X5
-	VCVTPS2PD X4, Y4
-	VCVTPS2PD X5, Y5
-	VMOVUPD Y6, (DI)
-	VMOVUPD Y4, 32(DI)
-	VMOVUPD Y5, 64(DI)
-	VEXTRACTF128 $1, Y11, X0
-	VEXTRACTF128 $1, Y12, X1
-	VMINPS X0, X11, X11
-	VMAXPS X1, X12, X12
-	VCVTPS2PD X11, Y11
-	VCVTPS2PD X12, Y12
-	VMOVUPD Y13, 96(DI)
-	VMOVUPD Y11, 128(DI)
-	VMOVUPD Y12, 160(DI)
+	EXTREMES(0, Y3, Y7, X7, Y11, X11)
+	EXTREMES(96, Y4, Y8, X8, Y12, X12)
+	EXTREMES(192, Y5, Y9, X9, Y13, X13)
+	EXTREMES(288, Y6, Y10, X10, Y14, X14)
 	VZEROUPPER
 	RET
 
-// SQUARES adds the squared differences of the eight pixels at P from M to S; A and B are scratch.
-#define SQUARES(P, M, S, A, B) \
-	VCVTPS2PD (P), A \
-	VCVTPS2PD 16(P), B \
-	VSUBPD M, A, A \
-	VSUBPD M, B, B \
-	VMULPD A, A, A \
-	VMULPD B, B, B \
-	VADDPD A, S, S \
-	VADDPD B, S, S
+// SQUARES adds the squared differences of the eight pixels at P from M to S.
+#define SQUARES(P, M, S) \
+	VCVTPS2PD (P), Y0 \
+	VCVTPS2PD 16(P), Y1 \
+	VSUBPD M, Y0, Y0 \
+	VSUBPD M, Y1, Y1 \
+	VMULPD Y0, Y0, Y0 \
+	VMULPD Y1, Y1, Y1 \
+	VADDPD Y0, S, S \
+	VADDPD Y1, S, S
 
-// BINS writes the counters of the eight pixels at P to D; Y7 has the sign bits, and A and B, whose
-// lower halves are LA and LB, are scratch.
-#define BINS(P, D, A, LA, B, LB) \
-	VMOVDQU (P), A \
-	VPSRAD $31, A, B \
-	VPOR Y7, B, B \
-	VPXOR B, A, A \
-	VPSRLD $16, A, A \
-	VEXTRACTI128 $1, A, LB \
-	VPACKUSDW LB, LA, LA \
-	VMOVDQU LA, (D)
+// BINS writes the counters of the eight pixels at P to D; Y15 has the sign bits.
+#define BINS(P, D) \
+	VMOVDQU (P), Y0 \
+	VPSRAD $31, Y0, Y1 \
+	VPOR Y15, Y1, Y1 \
+	VPXOR Y1, Y0, Y0 \
+	VPSRLD $16, Y0, Y0 \
+	VEXTRACTI128 $1, Y0, X1 \
+	VPACKUSDW X1, X0, X0 \
+	VMOVDQU X0, D
 
-// func squaresPairAVX(p, q *float32, n int, means *[2]float64, sums *[2][4]float64,
-// bins, binsOfQ *uint16): squares32AVX of two rows, n a multiple of 8; bins and binsOfQ may be nil
-TEXT ·squaresPairAVX(SB), NOSPLIT, $0-56
-	MOVQ p+0(FP), SI
-	MOVQ q+8(FP), BX
+// func squaresRowsAVX(px *float32, stride, n int, means *[4]float64, sums *[4][4]float64,
+// bins *uint16, binsStride int): squares32AVX of four rows, stride bytes apart, n a multiple of 8;
+// bins may be nil
+TEXT ·squaresRowsAVX(SB), NOSPLIT, $0-56
+	MOVQ px+0(FP), SI
+	MOVQ stride+8(FP), R8
 	MOVQ n+16(FP), CX
 	MOVQ means+24(FP), AX
-	VBROADCASTSD (AX), Y3
-	VBROADCASTSD 8(AX), Y4
+	LEAQ (SI)(R8*1), R9
+	LEAQ (SI)(R8*2), R10
+	LEAQ (R9)(R8*2), R11
+	VBROADCASTSD (AX), Y7
+	VBROADCASTSD 8(AX), Y8
+	VBROADCASTSD 16(AX), Y9
+	VBROADCASTSD 24(AX), Y10
 	MOVQ sums+32(FP), DX
 	MOVQ bins+40(FP), DI
-	MOVQ binsOfQ+48(FP), R8
-	VXORPD Y6, Y6, Y6
+	MOVQ binsStride+48(FP), R12
+	VXORPD Y3, Y3, Y3
+	VXORPD Y4, Y4, Y4
 	VXORPD Y5, Y5, Y5
-	VPCMPEQD Y7, Y7, Y7
-	VPSLLD $31, Y7, Y7
+	VXORPD Y6, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPSLLD $31, Y15, Y15
 	TESTQ DI, DI
 	JZ plain
+	LEAQ (DI)(R12*2), R13
 loop:
-	SQUARES(SI, Y3, Y6, Y1, Y2)
-	SQUARES(BX, Y4, Y5, Y9, Y10)
-	BINS(SI, DI, Y0, X0, Y8, X8)
-	BINS(BX, R8, Y11, X11, Y12, X12)
+	SQUARES(SI, Y7, Y3)
+	SQUARES(R9, Y8, Y4)
+	SQUARES(R10, Y9, Y5)
+	SQUARES(R11, Y10, Y6)
+	BINS(SI, (DI))
+	BINS(R9, (DI)(R12*1))
+	BINS(R10, (R13))
+	BINS(R11, (R13)(R12*1))
 	ADDQ $16, DI
-	ADDQ $16, R8
+	ADDQ $16, R13
 	ADDQ $32, SI
-	ADDQ $32, BX
+	ADDQ $32, R9
+	ADDQ $32, R10
+	ADDQ $32, R11
 	SUBQ $8, CX
 	JNZ loop
 	JMP done
 plain:
-	SQUARES(SI, Y3, Y6, Y1, Y2)
-	SQUARES(BX, Y4, Y5, Y9, Y10)
+	SQUARES(SI, Y7, Y3)
+	SQUARES(R9, Y8, Y4)
+	SQUARES(R10, Y9, Y5)
+	SQUARES(R11, Y10, Y6)
 	ADDQ $32, SI
-	ADDQ $32, BX
+	ADDQ $32, R9
+	ADDQ $32, R10
+	ADDQ $32, R11
 	SUBQ $8, CX
 	JNZ plain
 done:
-	VMOVUPD Y6, (DX)
-	VMOVUPD Y5, 32(DX)
+	VMOVUPD Y3, (DX)
+	VMOVUPD Y4, 32(DX)
+	VMOVUPD Y5, 64(DX)
+	VMOVUPD Y6, 96(DX)
 	VZEROUPPER
 	RET
 

@@ -8,11 +8,11 @@ import "leat/ndarray"
 
 func sumFast[T ndarray.Real]([]T) (n int, sums [4]float64, low, high T) { return 0, sums, low, high }
 
-func sumPairFast(_, _ []float32) (n int, sums [2][4]float64, low, high [2]float32) {
+func sumRowsFast([]float32, int, int) (n int, sums [4][4]float64, low, high [4]float32) {
 	return 0, sums, low, high
 }
 
-func squaresPairFast(_, _ []float32, _ [2]float64, _ []uint16) (n int, sums [2][4]float64) {
+func squaresRowsFast([]float32, int, int, *[4]float64, []uint16) (n int, sums [4][4]float64) {
 	return 0, sums
 }
 

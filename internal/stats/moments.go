@@ -63,6 +63,7 @@ type Collector struct {
 	typ       ndarray.DType
 	nodata    *ndarray.Scalar
 	histogram *histogram // nil when none is wanted
+	packed    []byte     // chunk pixels without invalid ones; nil until it is needed
 }
 
 // NewCollector returns a collector for a band of type t. nodata may be nil. Complex bands have no
@@ -89,15 +90,23 @@ func (c *Collector) AppendHistogram(dst []byte) []byte {
 // the distance between rows and step between neighbouring pixels, in elements: step is 1, or the
 // number of bands for pixel-interleaved data. Pixels whose mask, height rows of width bytes, is 0
 // do not count; a nil mask excludes none.
-func (c *Collector) Tile(data, mask []byte, width, height, stride, step int) Moments {
-	if f := tiles[c.typ]; f != nil {
-		return f(c, data, mask, width, height, stride, step)
-	}
-	return Moments{Total: int64(width) * int64(height)}
+func (c *Collector) Tile(data, mask []byte, width, height, stride, step int) (m Moments) {
+	c.Add(&m, data, mask, width, height, stride, step)
+	return m
 }
 
-// tiles holds the function of Tile for each real type.
-var tiles = map[ndarray.DType]func(c *Collector, data, mask []byte, width, height, stride, step int) Moments{
+// Add is Tile for the next rows of a tile, and adds them to its moments m.
+func (c *Collector) Add(m *Moments, data, mask []byte, width, height, stride, step int) {
+	if f := tiles[c.typ]; f != nil {
+		*m = f(c, *m, data, mask, width, height, stride, step)
+	} else {
+		m.Total += int64(width) * int64(height)
+	}
+}
+
+// tiles holds the function of Add for each real type. It returns the new moments.
+var tiles = map[ndarray.DType]func(c *Collector, m Moments, data, mask []byte, width, height, stride,
+	step int) Moments{
 	ndarray.Float16: halfTile,
 	ndarray.Uint8:   tile[uint8], ndarray.Int8: tile[int8], ndarray.Uint16: tile[uint16], ndarray.Int16: tile[int16],
 	ndarray.Uint32: tile[uint32], ndarray.Int32: tile[int32], ndarray.Uint64: tile[uint64],
@@ -108,8 +117,7 @@ var tiles = map[ndarray.DType]func(c *Collector, data, mask []byte, width, heigh
 // L1 cache.
 const chunk = 1024
 
-func tile[T ndarray.Real](c *Collector, data, mask []byte, width, height, stride, step int) Moments {
-	var m Moments
+func tile[T ndarray.Real](c *Collector, m Moments, data, mask []byte, width, height, stride, step int) Moments {
 	px := ndarray.Cast[T](data)
 	var nodata T
 	has := c.nodata != nil && !c.nodata.IsNaN()
@@ -117,18 +125,29 @@ func tile[T ndarray.Real](c *Collector, data, mask []byte, width, height, stride
 		nodata = ndarray.Value[T](*c.nodata)
 	}
 	size, whole := c.typ.Size(), exact(c.typ)
-	var packed [chunk]T
+	var packed []T
+	if (mask != nil || has || step > 1) && c.packed == nil {
+		c.packed = ndarray.New(c.typ, chunk).Raw()
+	}
+	if c.packed != nil {
+		packed = ndarray.Cast[T](c.packed)
+	}
 	floats, _ := any(px).([]float32)
-	pairs := floats != nil && step == 1 && mask == nil && !has && width <= chunk
+	single := 0 // rows before it are summarised one by one
+	if floats == nil || step > 1 || mask != nil || has || width > chunk {
+		single = height
+	}
 	for y := 0; y < height; y++ {
-		if pairs && y+1 < height {
-			if two, ok := summarisePair(floats[y*stride:][:width], floats[(y+1)*stride:][:width], c.histogram); ok {
-				m.Total += 2 * int64(width)
-				m.Merge(two[0])
-				m.Merge(two[1])
-				y++
+		if y >= single && y+4 <= height {
+			if four, ok := summariseRows(floats[y*stride:], width, stride, c.histogram); ok {
+				m.Total += 4 * int64(width)
+				for k := range four {
+					m.Merge(four[k])
+				}
+				y += 3
 				continue
 			}
+			single = y + 4
 		}
 		row := px[y*stride:]
 		for x := 0; x < width; x += chunk {
@@ -146,11 +165,11 @@ func tile[T ndarray.Real](c *Collector, data, mask []byte, width, height, stride
 			}
 			switch {
 			case mask != nil:
-				part = packed[:gatherMasked(packed[:], part, mask[y*width+x:][:n], step, has, nodata)]
+				part = packed[:gatherMasked(packed, part, mask[y*width+x:][:n], step, has, nodata)]
 			case step == 1 && !has:
 				part = part[:n]
 			default:
-				part = packed[:gather(packed[:], part, n, step, has, nodata)]
+				part = packed[:gather(packed, part, n, step, has, nodata)]
 			}
 			m.Merge(summarise(part, c.histogram))
 		}
@@ -172,8 +191,7 @@ func (c *Collector) uniform(v, n int) Moments {
 }
 
 // halfTile is tile for float16, whose elements Go holds as bits.
-func halfTile(c *Collector, data, mask []byte, width, height, stride, step int) Moments {
-	var m Moments
+func halfTile(c *Collector, m Moments, data, mask []byte, width, height, stride, step int) Moments {
 	px := ndarray.Cast[uint16](data)
 	has := c.nodata != nil && !c.nodata.IsNaN()
 	var packed [chunk]float32

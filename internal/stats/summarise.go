@@ -50,38 +50,38 @@ func secondPass[T ndarray.Real](px []T, mean float64, lo, hi T, h *histogram) Mo
 	return Moments{Valid: int64(len(px)), Min: float64(lo), Max: float64(hi), Mean: mean, M2: squares}
 }
 
-// summarisePair is summarise for two rows of equal length. Vector routines add up both at the same
-// time, since one sum would wait for its last addition. It returns false if they can't.
-func summarisePair(p, q []float32, h *histogram) (m [2]Moments, ok bool) {
-	i, s, lo, hi := sumPairFast(p, q)
+// summariseRows is summarise for four rows of equal width, stride pixels apart. Vector routines add
+// up all of them at the same time, since one sum would wait for its last addition. It returns false
+// if they can't.
+func summariseRows(px []float32, width, stride int, h *histogram) (m [4]Moments, ok bool) {
+	i, s, lo, hi := sumRowsFast(px, width, stride)
 	if i == 0 {
 		return m, false
 	}
-	n := len(p)
-	var mean [2]float64
-	for k, px := range [2][]float32{p, q} {
+	var mean [4]float64
+	for k := range mean {
 		var sum float64
-		sum, lo[k], hi[k] = sumRest(px, i, s[k], lo[k], hi[k])
-		if mean[k] = sum / float64(n); mean[k]-mean[k] != 0 { // summarise leaves out what is not finite
+		sum, lo[k], hi[k] = sumRest(px[k*stride:][:width], i, s[k], lo[k], hi[k])
+		if mean[k] = sum / float64(width); mean[k]-mean[k] != 0 { // summarise leaves out what is not finite
 			return m, false
 		}
 	}
 	var bins []uint16
 	if h != nil {
-		bins = h.bins[:2*n]
+		bins = h.bins[:4*width]
 	}
-	i, s = squaresPairFast(p, q, mean, bins)
-	for k, px := range [2][]float32{p, q} {
+	i, s = squaresRowsFast(px, width, stride, &mean, bins)
+	for k := range m {
 		var b []uint16
 		if h != nil {
-			b = bins[k*n:][:n]
+			b = bins[k*width:][:width]
 			h.touchFloats(lo[k], hi[k])
 		}
-		m[k] = Moments{Valid: int64(n), Min: float64(lo[k]), Max: float64(hi[k]), Mean: mean[k],
-			M2: squaresRest(px, i, s[k], mean[k], b)}
-	}
-	if h != nil {
-		h.count(bins)
+		m[k] = Moments{Valid: int64(width), Min: float64(lo[k]), Max: float64(hi[k]), Mean: mean[k],
+			M2: squaresRest(px[k*stride:][:width], i, s[k], mean[k], b)}
+		if h != nil { // row by row, since pixels of a column are often equal
+			h.count(b)
+		}
 	}
 	return m, true
 }

@@ -11,9 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTileMatchesPlainSums compares Tile, which treats rows of one value apart and knows which
-// counters it used, with summarise and with a count of each pixel. The moments must be equal to the
-// bit, and no counter may be missing.
+// TestTileMatchesPlainSums compares Tile and Add, which treat rows of one value apart and know
+// which counters they used, with summarise and with a count of each pixel. The moments must be
+// equal to the bit, and no counter may be missing.
 func TestTileMatchesPlainSums(t *testing.T) {
 	zero := math.Copysign(0, -1)
 	tileMatches[uint8](t, 0, 3, 255)
@@ -29,7 +29,7 @@ func tileMatches[T ndarray.Real](t *testing.T, values ...T) {
 	t.Helper()
 	typ := ndarray.TypeOf[T]()
 	rapid.Check(t, func(rt *rapid.T) {
-		w, h := rapid.SampledFrom([]int{1, 2, 7, 96, 1025}).Draw(rt, "width"), rapid.IntRange(1, 4).Draw(rt, "height")
+		w, h := rapid.SampledFrom([]int{1, 2, 7, 96, 1025}).Draw(rt, "width"), rapid.IntRange(1, 9).Draw(rt, "height")
 		row := rapid.SliceOfN(rapid.SampledFrom(values), 1, 5)
 		var px []T
 		for range h {
@@ -62,7 +62,9 @@ func tileMatches[T ndarray.Real](t *testing.T, values ...T) {
 					counts[counterOf(typ, float64(v))]++
 				}
 			}
-			got := c.Tile(ndarray.BytesOf(px), nil, w, h, w, 1)
+			first := rapid.IntRange(0, h).Draw(rt, "first rows")
+			got := c.Tile(ndarray.BytesOf(px[:first*w]), nil, w, first, w, 1)
+			c.Add(&got, ndarray.BytesOf(px[first*w:]), nil, w, h-first, w, 1)
 			if bits(got) != bits(want) {
 				rt.Fatalf("%v: %+v, want %+v", px, got, want)
 			}

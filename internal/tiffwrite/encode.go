@@ -144,8 +144,9 @@ func (e *Encoder) Encode(dst, tile []byte) ([]byte, error) {
 func (e *Encoder) EncodeOver(dst, tile []byte) ([]byte, error) { return e.encodeTo(dst, tile, tile) }
 
 // EncodeRows is Encode for a tile whose rows begin stride bytes apart; the last one ends src. It
-// overwrites spare, which has the size of a tile and does not overlap src.
-func (e *Encoder) EncodeRows(dst, src []byte, stride int, spare []byte) ([]byte, error) {
+// overwrites spare, which has the size of a tile and does not overlap src. Before it encodes rows,
+// while they are in the cache, it calls visit for them: n rows from row y on, in order.
+func (e *Encoder) EncodeRows(dst, src []byte, stride int, spare []byte, visit func(y, n int)) ([]byte, error) {
 	n := e.shape.Bytes() / e.shape.Height
 	if stride < n || len(src) != (e.shape.Height-1)*stride+n || len(spare) != e.shape.Bytes() {
 		return dst, fmt.Errorf("tile has %d bytes with rows %d bytes apart, expected %d rows of %d", len(src), stride,
@@ -153,13 +154,17 @@ func (e *Encoder) EncodeRows(dst, src []byte, stride int, spare []byte) ([]byte,
 	}
 	pixel := e.shape.Samples * e.shape.Type.Size()
 	if e.coding.Predictor < 2 || e.swapped != nil || bytes.Equal(src[pixel:n], src[:n-pixel]) { // maybe uniform
+		visit(0, e.shape.Height)
 		for y := range e.shape.Height {
 			copy(spare[y*n:(y+1)*n], src[y*stride:])
 		}
 		return e.EncodeOver(dst, spare)
 	}
-	return e.encode(dst, src, stride, spare)
+	return e.encode(dst, src, stride, spare, visit)
 }
+
+// visited is the number of rows that EncodeRows shows at a time: 16 KiB in tiles of 512 float32.
+const visited = 8
 
 // encodeTo is Encode with memory for the tile after the predictor, which may be the tile's.
 func (e *Encoder) encodeTo(dst, tile, scratch []byte) ([]byte, error) {
@@ -174,7 +179,7 @@ func (e *Encoder) encodeTo(dst, tile, scratch []byte) ([]byte, error) {
 	if uniform { // before its pixels are overwritten
 		e.uniform.pixel, e.uniform.encoded = append(e.uniform.pixel[:0], tile[:pixel]...), e.uniform.encoded[:0]
 	}
-	out, err := e.encode(dst, tile, len(tile)/e.shape.Height, scratch)
+	out, err := e.encode(dst, tile, len(tile)/e.shape.Height, scratch, nil)
 	if n := len(out) - len(dst); uniform && (err != nil || n > maxUniform) {
 		e.uniform.pixel = e.uniform.pixel[:0]
 	} else if uniform {
@@ -184,7 +189,8 @@ func (e *Encoder) encodeTo(dst, tile, scratch []byte) ([]byte, error) {
 }
 
 // encode encodes a tile whose rows begin stride bytes apart; there are gaps only with a predictor.
-func (e *Encoder) encode(dst, tile []byte, stride int, scratch []byte) ([]byte, error) {
+// visit is that of EncodeRows, nil for the others.
+func (e *Encoder) encode(dst, tile []byte, stride int, scratch []byte, visit func(y, n int)) ([]byte, error) {
 	src := tile
 	if e.swapped != nil {
 		copy(e.swapped, src)
@@ -195,6 +201,9 @@ func (e *Encoder) encode(dst, tile []byte, stride int, scratch []byte) ([]byte, 
 	size := e.shape.Type.Size()
 	if e.coding.Predictor > 1 {
 		for y := range e.shape.Height {
+			if visit != nil && y%visited == 0 {
+				visit(y, min(visited, e.shape.Height-y))
+			}
 			row, to := e.nextRow(src[y*stride:][:rowBytes]), scratch[y*rowBytes:][:rowBytes]
 			switch {
 			case y > 0 && bytes.Equal(row, e.rows[1]): // as rows of padding are

@@ -55,8 +55,19 @@ func TestEncodeOverGivesSameBytes(t *testing.T) {
 					for y := range shape.Height {
 						copy(gaps[y*stride:][:rowBytes], tile[y*rowBytes:])
 					}
-					if got, err := apart.EncodeRows([]byte("head"), gaps, stride, spare); err != nil || !bytes.Equal(got[4:], want) {
+					rows := 0
+					visit := func(y, n int) {
+						if y != rows || n < 1 {
+							t.Errorf("%s: EncodeRows visits %d rows from %d on after %d", name, n, y, rows)
+						}
+						rows += n
+					}
+					got, err := apart.EncodeRows([]byte("head"), gaps, stride, spare, visit)
+					if err != nil || !bytes.Equal(got[4:], want) {
 						t.Errorf("%s: EncodeRows differs (%v)", name, err)
+					}
+					if rows != shape.Height {
+						t.Errorf("%s: EncodeRows visits %d of %d rows", name, rows, shape.Height)
 					}
 					if got, err := over.EncodeOver([]byte("head"), tile); err != nil || !bytes.Equal(got[4:], want) {
 						t.Errorf("%s: EncodeOver differs (%v)", name, err)

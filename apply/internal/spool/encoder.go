@@ -95,19 +95,30 @@ func (e *Encoder) Encode(b block.Block, a *ndarray.Array, x Extra) (*Record, err
 				rows, stride = e.pixels, len(e.pixels)/l.File.TileHeight
 			}
 			if !final || l.Statistics {
-				start := time.Now()
 				e.readAlpha(a, inBlock)
-				p.moments = e.moments(plane, rows, stride, part.Width, part.Height)
-				if err := e.chooser.offer(p.index, e.pixels, p.moments[0]); err != nil {
-					return nil, err
+				p.moments = make([]stats.Moments, l.bandsPerTile())
+			}
+			addRows := func(y, n int) {
+				if p.moments == nil {
+					return
 				}
+				start := time.Now()
+				e.addMoments(p.moments, plane, rows[y*stride:], stride, y, part.Width, n)
 				inStats += time.Since(start)
-				coding, final = e.chooser.coding()
 			}
 			var err error
 			if inPlace {
-				r.Data, err = e.encoder(coding).EncodeRows(r.Data, rows, stride, e.pixels)
+				r.Data, err = e.encoder(coding).EncodeRows(r.Data, rows, stride, e.pixels, addRows)
 			} else {
+				addRows(0, part.Height)
+				if !final {
+					start := time.Now()
+					if err := e.chooser.offer(p.index, e.pixels, p.moments[0]); err != nil {
+						return nil, err
+					}
+					inStats += time.Since(start)
+					coding, final = e.chooser.coding()
+				}
 				r.Data, err = e.encoder(coding).EncodeOver(r.Data, e.pixels)
 			}
 			if err != nil {
@@ -232,20 +243,19 @@ func (e *Encoder) maskFor(band int) []byte {
 	return e.mask
 }
 
-// moments returns the moments of each band of a tile whose rows begin stride bytes apart.
-func (e *Encoder) moments(plane int, rows []byte, stride, width, height int) []stats.Moments {
+// addMoments adds rows of a tile, from row y on, to the moments of the bands in it. rows begins
+// with the first of them; they begin stride bytes apart.
+func (e *Encoder) addMoments(m []stats.Moments, plane int, rows []byte, stride, y, width, height int) {
 	f := &e.l.File
 	size := f.Type.Size()
-	if !f.PixelInterleave {
-		c := e.collectors[plane]
-		return []stats.Moments{c.Tile(rows, e.maskFor(plane), width, height, stride/size, 1)}
+	for i := range m {
+		band := plane + i // a tile has one band, or all of them
+		mask := e.maskFor(band)
+		if mask != nil {
+			mask = mask[y*width:]
+		}
+		e.collectors[band].Add(&m[i], rows[i*size:], mask, width, height, stride/size, len(m))
 	}
-	n := f.Bands
-	list := make([]stats.Moments, n)
-	for i, c := range e.collectors {
-		list[i] = c.Tile(rows[i*size:], e.maskFor(i), width, height, stride/size, n)
-	}
-	return list
 }
 
 // reduce returns the block's pixels of all bands by level, of the levels that are made block by
