@@ -87,6 +87,7 @@ func newShop(t testing.TB) *shop {
 
 func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
+	bare := s.bare
 	s.asked = append(s.asked, r.Method+" "+r.URL.Path)
 	s.ranges[r.URL.Path] = append(s.ranges[r.URL.Path], r.Header.Get("Range"))
 	delay, status, noRanges := s.delay, s.status[r.URL.Path], s.noRanges
@@ -118,7 +119,7 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Header.Del("Range")
 	}
 	at := st.ModTime()
-	if s.plain || s.bare != "" && strings.HasSuffix(r.URL.Path, s.bare) {
+	if s.plain || bare != "" && strings.HasSuffix(r.URL.Path, bare) {
 		at = time.Time{}
 	} else {
 		w.Header().Set("ETag", fmt.Sprintf(`"%x-%x"`, st.Size(), st.ModTime().UnixNano()))

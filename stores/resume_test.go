@@ -163,7 +163,7 @@ func TestResumeChecksRemoteSidecars(t *testing.T) {
 			".msk was changed at "},
 		"mask removed": {func(s *shop) { os.Remove(s.path("a.tif.msk")) }, ".msk is gone"},
 		"scale":        {func(s *shop) { put(s.path("a.tif.aux.xml"), aux("3")) }, ".aux.xml was changed at "},
-		"no versions": {func(s *shop) { s.bare = ".msk" },
+		"no versions": {func(s *shop) { s.mu.Lock(); s.bare = ".msk"; s.mu.Unlock() },
 			"identifies no version of it or of one of its sidecars"},
 	} {
 		t.Run(name, func(t *testing.T) {
