@@ -54,7 +54,8 @@ func (f *applyFlags) job(ctx context.Context, in *stores.Stores) (_ *apply.Job, 
 		errs = append(errs, err)
 	}
 	job.Controls.NoMask, job.Controls.Unscale, job.Controls.NodataCollision = f.noMask, f.unscale, f.failCollisions
-	errs = append(errs, f.gridFlags.setOptions(ctx, job))
+	errs = append(errs, f.gridFlags.setOptions(ctx, job),
+		checkReplaced(job, optionFiles(job, &f.gridFlags, &f.inputFlags)))
 	return job, partial, errors.Join(errs...)
 }
 

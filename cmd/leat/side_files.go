@@ -89,6 +89,9 @@ func (f *applyFlags) checkSideFiles(job *apply.Job) error {
 		errs = append(errs, usagef("--preview %s: the job has no output that is a raster", f.preview))
 	}
 	taken := map[string]string{} // by absolute path: what it is
+	for _, file := range optionFiles(job, &f.gridFlags, &f.inputFlags) {
+		taken[absolute(file.path)] = file.what
+	}
 	for _, name := range sortedNames(job.Inputs) {
 		for _, path := range job.Inputs[name].Files {
 			taken[absolute(path)] = "the input " + name

@@ -127,7 +127,8 @@ func (f *zonalFlags) job(cmd *cobra.Command, in *stores.Stores) (*apply.Job, err
 	warn := func(text string) {
 		printMessages(cmd.ErrOrStderr(), warningPrefix, []message{{text: terminal.Text(text)}})
 	}
-	return job, errors.Join(err, f.gridFlags.setOptions(ctx, job), f.zone.addTo(ctx, job, warn), addTables(ctx, job))
+	return job, errors.Join(err, f.gridFlags.setOptions(ctx, job), f.zone.addTo(ctx, job, warn), addTables(ctx, job),
+		checkReplaced(job, optionFiles(job, &f.gridFlags, &f.inputFlags)))
 }
 
 // addInputs adds rasters and vectors.
