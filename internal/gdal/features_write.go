@@ -161,6 +161,7 @@ type featureWriter struct {
 	definition hDefinition
 	t          hTransformation // to the usual order of axes; 0 if the source has it
 	keepFIDs   bool
+	begun      bool // whether a transaction is open
 }
 
 // create creates a file with a layer in the CRS of the source.
@@ -225,8 +226,11 @@ func (w *featureWriter) createLayer(s hSRS, typ int32) bool {
 		}
 	}
 	w.definition = c.OGR_L_GetLayerDefn(w.layer)
-	// GeoJSON has no transactions.
-	return o.Driver != FormatGeoPackage || c.GDALDatasetStartTransaction(w.h, 0) == 0
+	if o.Driver != FormatGeoPackage {
+		return true // GeoJSON has no transactions
+	}
+	w.begun = c.GDALDatasetStartTransaction(w.h, 0) == 0
+	return w.begun
 }
 
 // try is the function try for the file.
@@ -242,29 +246,34 @@ func (w *featureWriter) try(op string, f func() bool) error {
 // close completes the file.
 func (w *featureWriter) close() error {
 	err := w.try("write", func() bool {
-		return w.file.Driver != FormatGeoPackage || c.GDALDatasetCommitTransaction(w.h) == 0
+		return !w.begun || c.GDALDatasetCommitTransaction(w.h) == 0
 	})
 	if err != nil {
 		w.abandon()
 		return err
 	}
+	w.begun = false
 	err = w.try("write", func() bool { c.GDALClose(w.h); return true })
 	w.h = 0
 	w.abandon()
 	return err
 }
 
-// abandon frees what is left of the writer.
+// abandon frees what is left of the writer. Without the rollback, GDAL would first make the spatial
+// index of all features, which takes minutes where there are millions.
 func (w *featureWriter) abandon() {
 	onThread(func() {
 		if w.h != 0 {
+			if w.begun {
+				c.GDALDatasetRollbackTransaction(w.h)
+			}
 			c.GDALClose(w.h)
 		}
 		if w.t != 0 {
 			c.OCTDestroyCoordinateTransformation(w.t)
 		}
 	})
-	w.h, w.t = 0, 0
+	w.h, w.t, w.begun = 0, 0, false
 }
 
 // write writes the file of the features of a layer.

@@ -42,6 +42,7 @@ type vectorAPI struct {
 	GDALDatasetCreateLayer             func(d hDataset, name string, s hSRS, typ int32, options unsafe.Pointer) hLayer
 	GDALDatasetStartTransaction        func(d hDataset, force int32) int32
 	GDALDatasetCommitTransaction       func(d hDataset) int32
+	GDALDatasetRollbackTransaction     func(d hDataset) int32
 	OGR_L_GetName                      func(l hLayer) string
 	OGR_L_GetLayerDefn                 func(l hLayer) hDefinition
 	OGR_FD_GetFieldCount               func(d hDefinition) int32
