@@ -95,8 +95,13 @@ func (o *Polygons) Raster(path string, g raster.Grid) (*Writer, error) {
 
 // tileRowBytes bounds a row of tiles of the raster of polygons. Each pass goes through the rows of
 // pixels, so GDAL's cache must hold a row of tiles: otherwise it decodes them again for each row of
-// pixels. The smallest cache that leat sets is 8 MiB.
+// pixels. PolygonTileRowBytes returns the size of wider ones.
 const tileRowBytes = 4 << 20
+
+// PolygonTileRowBytes returns the size of a row of tiles of the raster of polygons on a grid.
+func PolygonTileRowBytes(g raster.Grid) int64 {
+	return 4 * int64(polygonTileHeight(g)) * int64(g.Width)
+}
 
 // polygonTileHeight returns a power of two, so that tiles fit those of spools, of 16 or more.
 func polygonTileHeight(g raster.Grid) int {

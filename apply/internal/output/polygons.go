@@ -140,8 +140,14 @@ func (*polygons) holdsColors(*Output) bool { return false }
 // memory leaves out what GDAL takes for polygons that are not complete, which depends on the
 // pixels.
 func (*polygons) memory(o *Output, grid raster.Grid, budget int64) memory {
-	return memory{bytes: BaseBytes + libraryBytes + formatCache(budget) + 2*formatWindow(budget),
+	return memory{bytes: BaseBytes + libraryBytes + polygonCache(budget, grid) + 2*formatWindow(budget),
 		most: BaseBytes + libraryBytes + 3*4*int64(grid.Width)*int64(grid.Height)}
+}
+
+// polygonCache returns the size of GDAL's cache. It holds two rows of tiles of the raster of
+// polygons, even if the raster is wide: each pass goes through the rows of pixels.
+func polygonCache(budget int64, grid raster.Grid) int64 {
+	return max(formatCache(budget), 2*gdal.PolygonTileRowBytes(grid))
 }
 
 func (f *polygons) layOut(ctx context.Context, w *Writer) (_ Finished, err error) {
@@ -151,7 +157,7 @@ func (f *polygons) layOut(ctx context.Context, w *Writer) (_ Finished, err error
 		return nil, err
 	}
 	if os.Getenv("GDAL_CACHEMAX") == "" {
-		if err := gdal.SetCacheBytes(formatCache(w.budgetBytes)); err != nil {
+		if err := gdal.SetCacheBytes(polygonCache(w.budgetBytes, w.grid)); err != nil {
 			return nil, err
 		}
 	}
@@ -160,7 +166,7 @@ func (f *polygons) layOut(ctx context.Context, w *Writer) (_ Finished, err error
 		if err != nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		} else if err != nil {
-			err = fmt.Errorf("output %s: %w", w.Name, diskFull(filepath.Dir(path), err))
+			err = fmt.Errorf("output %s: %w", w.Name, f.layOutError(w, path, err))
 		}
 	}()
 	pixels, err := w.polygons().Raster(path, w.grid)
@@ -185,7 +191,19 @@ func (f *polygons) layOut(ctx context.Context, w *Writer) (_ Finished, err error
 			return done, nil
 		}
 	}
-	return nil, errors.Join(spool.WriteError(w.Spec.Label(), w.Spec.localPath(), err), done.file.Abort())
+	return nil, errors.Join(err, done.file.Abort())
+}
+
+// layOutError words an error of making polygons for users, who know the output by its label.
+func (*polygons) layOutError(w *Writer, path string, err error) error {
+	if errors.As(err, new(*gdal.Error)) {
+		return inPlaceOf(diskFull(filepath.Dir(path), err), path+":", w.Spec.Label()+":")
+	}
+	if errors.As(err, new(*os.PathError)) || errors.As(err, new(*os.SyscallError)) ||
+		errors.As(err, new(*os.LinkError)) {
+		return spool.WriteError(w.Spec.Label(), w.Spec.localPath(), err)
+	}
+	return err
 }
 
 // labelWriter writes pixels as labels: int32, and the nodata value of polygons.

@@ -33,8 +33,11 @@ func inUseError(label, path string) error {
 // WriteError words an error of writing an output, or its spool, at path for users.
 func WriteError(label, path string, err error) error {
 	var pe *os.PathError
+	var se *os.SyscallError
 	if errors.As(err, &pe) {
 		err = pe.Err
+	} else if errors.As(err, &se) {
+		err = se.Err
 	}
 	dir := filepath.Dir(path)
 	switch {
