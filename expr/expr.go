@@ -9,6 +9,9 @@ package expr
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"unsafe"
 
 	"leat/block"
 	"leat/internal/expr"
@@ -26,17 +29,19 @@ type TypeError = expr.TypeError
 
 // Input holds the pixels of a name: one band, or several that name[1], name[2], ... select.
 type Input struct {
-	// Pixels has rows and columns, or bands, rows and columns. It is not complex and not Float16.
+	// Pixels has rows and columns, or bands, rows and columns, with any strides. It is not complex
+	// and not Float16.
 	Pixels *ndarray.Array
 	Nodata *ndarray.Scalar // of the type of Pixels; nil if there is none
-	// Mask has one byte for each row and column, 0 where all bands are invalid; nil: none.
+	// Mask has one byte for each row and column, row by row: 0 where all bands are invalid. nil: no
+	// pixel is masked.
 	Mask []byte
 }
 
 // Options describes the result. nil is the zero value.
 type Options struct {
 	Type   ndarray.DType // NoType selects it by the expression
-	Nodata string        // a number or "nan"; "none" for none; "" for the default
+	Nodata string        // a number or "nan"; "none" for none; "" for the guide's default
 	NoMask bool          // ignore nodata and masks of the inputs: all pixels but NaN are valid
 	Margin block.Margin  // what focal functions see outside the arrays
 }
@@ -51,12 +56,15 @@ type Result struct {
 	Saturated, NodataCollision int64
 }
 
-// Eval computes an expression over arrays that all have the same rows and columns. Inputs that it
-// does not use are ignored, and one at least is needed for the size. It returns a [*SyntaxError] or
-// a [*TypeError] for a wrong expression, and an error for a pixel that can't be computed (a 64-bit
-// integer beyond 2^53) or written (an invalid one without a nodata value). Arrays have no place on
-// the ground: functions of coordinates and of terrain are refused. Eval keeps no input and is safe
-// for concurrent use.
+// Eval computes an expression over arrays that all have the same rows and columns. One at least is
+// needed for the size. It returns a [*SyntaxError] or a [*TypeError] for a wrong expression, and an
+// error for wrong inputs, for a pixel that can't be computed (a 64-bit integer beyond 2^53), and for
+// one that can't be written (an invalid one without a nodata value). Such an error names the pixel
+// by its number, row by row from 0.
+//
+// Arrays have no place on the ground: functions of coordinates are refused, and those of terrain
+// that need the size of pixels. Eval copies arrays that are not contiguous or not aligned for their
+// type, keeps none, uses one goroutine, and is safe for concurrent use.
 func Eval(text string, inputs map[string]Input, o *Options) (*Result, error) {
 	if o == nil {
 		o = &Options{}
@@ -69,6 +77,9 @@ func Eval(text string, inputs map[string]Input, o *Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Margin > block.MarginNearest {
+		return nil, fmt.Errorf("expr: unknown margin %d", uint8(o.Margin))
+	}
 	p, err := expr.Compile(e, described, &expr.Options{Type: o.Type, Nodata: o.Nodata, NoMask: o.NoMask,
 		Width: columns, Height: rows, Margin: o.Margin, Ground: expr.NoGround})
 	switch {
@@ -79,7 +90,7 @@ func Eval(text string, inputs map[string]Input, o *Options) (*Result, error) {
 	}
 	var src []expr.Operand
 	for _, ref := range p.Refs() {
-		src = append(src, operand(inputs[ref.Name], ref.Band, p.Margin(), rows, columns))
+		src = append(src, operand(inputs[ref.Name], ref.Band))
 	}
 	pixels := ndarray.New(p.Type(), p.Bands(), rows, columns)
 	dst := make([][]byte, p.Bands())
@@ -88,8 +99,7 @@ func Eval(text string, inputs map[string]Input, o *Options) (*Result, error) {
 	}
 	var c expr.Counts
 	if p.Focal() {
-		err = p.NewEvaluator().EvalWindow(expr.Frame{Place: expr.Place{Columns: columns}, Rows: rows,
-			Margin: p.Margin()}, src, dst, &c)
+		err = p.NewEvaluator().EvalWindow(expr.Frame{Place: expr.Place{Columns: columns}, Rows: rows}, src, dst, &c)
 	} else {
 		err = p.NewEvaluator().Eval(src, dst, rows*columns, &c)
 	}
@@ -103,9 +113,13 @@ func Eval(text string, inputs map[string]Input, o *Options) (*Result, error) {
 // describe returns the size of the inputs and what the compiler needs to know of them.
 func describe(inputs map[string]Input) (rows, columns int, described map[string]expr.Input, err error) {
 	described = map[string]expr.Input{}
-	for name, in := range inputs {
-		if in.Pixels == nil || len(in.Pixels.Shape) < 2 || len(in.Pixels.Shape) > 3 {
-			return 0, 0, nil, fmt.Errorf("expr: input %s: expected rows and columns, or bands, rows and columns", name)
+	for _, name := range slices.Sorted(maps.Keys(inputs)) {
+		in := inputs[name]
+		if err := expr.CheckName(name); err != nil {
+			return 0, 0, nil, err
+		}
+		if err := checkArray(in.Pixels); err != nil {
+			return 0, 0, nil, fmt.Errorf("expr: input %s: %w", name, err)
 		}
 		shape := in.Pixels.Shape
 		bands := make([]expr.Band, 1)
@@ -113,8 +127,6 @@ func describe(inputs map[string]Input) (rows, columns int, described map[string]
 			bands, shape = make([]expr.Band, shape[0]), shape[1:]
 		}
 		switch {
-		case shape[0] == 0 || shape[1] == 0:
-			return 0, 0, nil, fmt.Errorf("expr: input %s has no pixels", name)
 		case len(described) == 0:
 			rows, columns = shape[0], shape[1]
 		case rows != shape[0] || columns != shape[1]:
@@ -140,26 +152,53 @@ func describe(inputs map[string]Input) (rows, columns int, described map[string]
 	return rows, columns, described, nil
 }
 
-// operand returns the pixels of a band, counted from 1, in C order with a margin around them.
-func operand(in Input, band, margin, rows, columns int) expr.Operand {
+// checkArray returns an error if an array has no pixels or some of them lie outside its data.
+func checkArray(a *ndarray.Array) error {
+	if a == nil || len(a.Shape) < 2 || len(a.Shape) > 3 {
+		return errors.New("expected rows and columns, or bands, rows and columns")
+	}
+	if slices.Contains(a.Shape, 0) {
+		return errors.New("the array has no pixels")
+	}
+	if _, ok := ndarray.ByteSize(a.Type, a.Shape...); !ok || len(a.Strides) != len(a.Shape) {
+		return fmt.Errorf("type %v, shape %v and strides %v are of no array", a.Type, a.Shape, a.Strides)
+	}
+	first, end := min(a.Offset, len(a.Data)), min(a.Offset, len(a.Data))
+	for i, n := range a.Shape {
+		if n == 1 {
+			continue
+		}
+		if limit := len(a.Data) / (n - 1); a.Strides[i] > limit || a.Strides[i] < -limit {
+			return fmt.Errorf("pixels outside the %d bytes of data", len(a.Data))
+		}
+		step := (n - 1) * a.Strides[i]
+		first, end = first+min(step, 0), end+max(step, 0)
+	}
+	if first < 0 || end > len(a.Data)-a.Type.Size() {
+		return fmt.Errorf("pixels outside the %d bytes of data", len(a.Data))
+	}
+	return nil
+}
+
+// operand returns the pixels of a band, counted from 1, in C order.
+func operand(in Input, band int) expr.Operand {
 	a := in.Pixels
 	if len(a.Shape) == 3 {
 		a = a.At(band - 1)
 	}
-	if margin == 0 && a.Contiguous() {
-		return expr.Operand{Data: a.Raw(), Mask: in.Mask}
-	}
-	size, width := a.Type.Size(), columns+2*margin
-	o := expr.Operand{Data: ndarray.New(a.Type, rows+2*margin, width).Data, Mask: make([]byte, (rows+2*margin)*width)}
-	for r := range rows {
-		for c := range columns {
-			from, to := a.Offset+r*a.Strides[0]+c*a.Strides[1], (r+margin)*width+c+margin
-			copy(o.Data[to*size:][:size], a.Data[from:])
-			o.Mask[to] = 1
-			if in.Mask != nil {
-				o.Mask[to] = in.Mask[r*columns+c]
-			}
+	size := a.Type.Size()
+	if a.Contiguous() {
+		if data := a.Raw(); uintptr(unsafe.Pointer(unsafe.SliceData(data)))%uintptr(size) == 0 {
+			return expr.Operand{Data: data, Mask: in.Mask}
 		}
 	}
-	return o
+	copied := ndarray.New(a.Type, a.Shape...).Data
+	to := 0
+	for r := range a.Shape[0] {
+		for c := range a.Shape[1] {
+			copy(copied[to:to+size], a.Data[a.Offset+r*a.Strides[0]+c*a.Strides[1]:])
+			to += size
+		}
+	}
+	return expr.Operand{Data: copied, Mask: in.Mask}
 }

@@ -73,8 +73,8 @@ func (p *Program) newFocalState() *focalState {
 }
 
 // EvalWindow is Eval for a window of the raster. The operands have f.Margin more pixels on each
-// side than the window, at least the program's Margin; dst has none. A [PixelError] and
-// FirstCollision count pixels in the rows of the operands.
+// side than the window, at least the program's Margin unless they hold the whole domain; dst has
+// none. A [PixelError] and FirstCollision count pixels in the rows of the operands.
 func (ev *Evaluator) EvalWindow(f Frame, src []Operand, dst [][]byte, c ...*Counts) error {
 	p := ev.p
 	out := block.Window{Col: f.Col, Row: f.Row, Width: f.Columns, Height: f.Rows}
@@ -82,11 +82,13 @@ func (ev *Evaluator) EvalWindow(f Frame, src []Operand, dst [][]byte, c ...*Coun
 	switch {
 	case p.geodetic && f.Geodetic == nil:
 		return errNoGeodetic
-	case out.Empty() || f.Margin < p.Margin():
-		return fmt.Errorf("expr: EvalWindow of %v with a margin of %d pixels, the program needs %d", out, f.Margin,
-			p.Margin())
+	case out.Empty() || f.Margin < 0:
+		return fmt.Errorf("expr: EvalWindow of %v with a margin of %d pixels", out, f.Margin)
 	case p.focal != nil && !p.focal.domain.Contains(out):
 		return fmt.Errorf("expr: EvalWindow of %v outside the domain %v", out, p.focal.domain)
+	case p.focal != nil && !in.Contains(out.Grow(p.Margin()).Intersect(p.focal.domain)):
+		return fmt.Errorf("expr: EvalWindow of %v with a margin of %d pixels, the program needs %d", out, f.Margin,
+			p.Margin())
 	case p.focal != nil && (f.Transform[2] != 0 || f.Transform[4] != 0):
 		return errors.New("expr: EvalWindow with focal functions on a rotated raster")
 	}
