@@ -57,10 +57,10 @@ type Result struct {
 }
 
 // Eval computes an expression over arrays that all have the same rows and columns. One at least is
-// needed for the size. It returns a [*SyntaxError] or a [*TypeError] for a wrong expression, and an
-// error for wrong inputs, for a pixel that can't be computed (a 64-bit integer beyond 2^53), and for
-// one that can't be written (an invalid one without a nodata value). Such an error names the pixel
-// by its number, row by row from 0.
+// needed for the size. It returns a [*SyntaxError] or a [*TypeError] for a wrong expression, and
+// another error for wrong inputs and options. It also returns an error for a pixel that can't be
+// computed (a 64-bit integer beyond 2^53) or written (an invalid one without a nodata value). Such
+// an error has the number of the pixel, row by row from 0.
 //
 // Arrays have no place on the ground: functions of coordinates are refused, and those of terrain
 // that need the size of pixels. Eval copies arrays that are not contiguous or not aligned for their

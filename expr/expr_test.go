@@ -149,8 +149,8 @@ func TestInputsAreChecked(t *testing.T) {
 	if _, err := expr.Eval("focal_sum(a, 3)", map[string]expr.Input{"a": good}, &expr.Options{Margin: 3}); err == nil {
 		t.Error("an unknown margin is no error")
 	}
-	if _, err := expr.Eval("tpi(a)", map[string]expr.Input{"a": good}, nil); err != nil { // needs no size on the ground
-		t.Error(err)
+	if _, err := expr.Eval("tpi(a)", map[string]expr.Input{"a": good}, nil); err != nil {
+		t.Error(err) // it does not need the size of pixels
 	}
 	var syntax *expr.SyntaxError
 	if _, err := expr.Eval("a +", map[string]expr.Input{"a": good}, nil); !errors.As(err, &syntax) {
