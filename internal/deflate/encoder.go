@@ -221,7 +221,7 @@ func (e *Encoder) choose(src []byte, at, end int) matcher {
 	case e.kind == other && e.step == 1 && size < s.raw-s.raw/noisy:
 		try((*Encoder).elements, savingOfElements)
 	case e.kind == other && size < s.raw-s.raw/noisy:
-		if s.saves((*Encoder).elementsAfterWindow, size, savingOfElements) {
+		if try((*Encoder).elementsAfterWindow, savingOfElements) {
 			best = (*Encoder).elements
 		}
 	}
@@ -278,8 +278,9 @@ func (s *sample) sizeWith(pieces []piece, find matcher, before int) (body, head 
 	return body * (s.raw / 8) / before, head
 }
 
-// saves reports whether a slow matcher makes the sample smaller than size by 1/saving. It first
-// looks only at the piece that runs shrinks least, where a sixth of that must be saved.
+// saves reports whether the matcher of pixels makes the sample smaller than size by 1/saving. It
+// first looks only at the piece that runs shrinks least, where a sixth of that must be saved.
+// Elements may save much in one piece and nothing in another, so all pieces decide about them.
 func (s *sample) saves(find matcher, size, saving int) bool {
 	c, most, n := &s.e.next, 0, 0
 	for k, p := range s.pieces {

@@ -610,6 +610,30 @@ func TestEqualElementsTakeLittle(t *testing.T) {
 	}
 }
 
+// TestValuesAfterNoiseTakeLittle encodes a tile of which only a part has elements that repeat: the
+// noise in the sample must not hide what the matcher of elements saves.
+func TestValuesAfterNoiseTakeLittle(t *testing.T) {
+	const half = 128 << 10
+	r := rand.New(rand.NewPCG(2, 9))
+	data := made("noise", half)
+	values := made("noise", 32<<10)
+	for range half / 8 { // four elements that stand together elsewhere too
+		at := r.IntN(len(values)/8) * 8
+		data = append(data, values[at:at+8]...)
+	}
+	for _, flip := range []bool{false, true} {
+		if flip {
+			data = append(data[half:], data[:half]...)
+		}
+		e := NewEncoder(Options{Element: 2, Row: 1024, Predictor: 1})
+		stream := e.AppendZlib(nil, data)
+		check(t, stream, data)
+		if most := encodeBy(e, (*Encoder).elements, data); len(stream) > len(most) {
+			t.Errorf("%d bytes, the matcher of elements takes %d", len(stream), len(most))
+		}
+	}
+}
+
 // TestEstimates compares estimated sizes with those of the codes.
 func TestEstimates(t *testing.T) {
 	for _, kind := range kinds {
