@@ -84,6 +84,10 @@ def emits(b):
 def shape(b):
     b.out = b.red[:, 1:]
 
+def place(b):
+    import struct
+    b._run.memory.place = lambda array: struct.pack("<q4I", 0, 99, 1, 64, 64)
+
 def varies(b):
     b.out = b.red if b.number == 0 else b.red.astype("f4")
 
@@ -348,6 +352,7 @@ func TestPythonFunctionFails(t *testing.T) {
 		{"nothing", "", 0, []string{"block 0", `the function set no output "out"`}, nil},
 		{"emits", "RuntimeError", 0, []string{"block 0", "nothing receives the values"}, []string{"in emits"}},
 		{"shape", "ValueError", 0, []string{"block 0", `output 'out' has the shape (1, 63, 64), expected (bands, 64, 64)`}, []string{"in shape"}},
+		{"place", "", 0, []string{"block 0", `output "out": an array of a type with the code 99`}, nil},
 		{"varies", "", 0, []string{"output out: block 1 gives 1 band of float32, but block 0 gave 1 band of uint16",
 			"1 band of float32", "1 band of uint16"}, nil},
 	}

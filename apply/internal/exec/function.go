@@ -16,8 +16,9 @@ import (
 type Function struct {
 	Compute func(ctx context.Context, b *Block) error // nil for expressions
 	// Begin, if not nil, may begin a block before Compute is called with it, even while the block
-	// before is computed, and reports whether it has. Compute is then called with the blocks that
-	// began, in their order, unless one before fails. It may be called again with a block.
+	// before is computed, and reports whether the next one should begin now, too. Compute is then
+	// called with the blocks that began, in their order, unless one before fails. It may be called
+	// again with a block.
 	Begin func(b *Block) bool
 	// Setup makes the state of a worker, and Close ends it and returns its value; both may be nil.
 	Setup func(ctx context.Context, w WorkerInfo) (any, error)

@@ -79,6 +79,17 @@ func BenchmarkBlock(b *testing.B) {
 	})
 }
 
+// While a worker computes a block that was sent ahead, it takes the next one only if the last was
+// quick: others may be idle.
+func TestSlowBlocksAreNotSentAhead(t *testing.T) {
+	b := &exec.Block{Block: block.Block{Number: 5}}
+	for _, quick := range []bool{false, true} {
+		if s := (&slot{sent: []int{5}, quick: quick}); s.begin(b) != quick {
+			t.Errorf("quick %v: the next block is sent: %v", quick, !quick)
+		}
+	}
+}
+
 // Both sides give types the same codes: test_block.py has the same list.
 func TestTypeCodes(t *testing.T) {
 	names := strings.Fields("uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 float32 float64 complex64 complex128")

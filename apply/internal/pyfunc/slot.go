@@ -113,9 +113,12 @@ func (s *slot) compute(ctx context.Context, b *exec.Block) (err error) {
 	if s.outputs, values, err = parseDone(s.outputs[:0], in, len(s.job.Outputs)); err != nil {
 		return err
 	}
-	s.quick = s.goesAhead && time.Since(start) <= quickTime && s.memory.max >= quickMemory &&
-		outputBytes(s.outputs) <= quickBytes
-	return s.take(b, values)
+	took := time.Since(start)
+	if err := s.take(b, values); err != nil {
+		return err
+	}
+	s.quick = s.goesAhead && took <= quickTime && s.memory.max >= quickMemory && outputBytes(s.outputs) <= quickBytes
+	return nil
 }
 
 // exchange returns the answer to a block, which it sends first unless begin has.
@@ -139,12 +142,12 @@ func (s *slot) exchange(ctx context.Context, b *exec.Block) ([]byte, error) {
 	return s.conn.exchange(ctx, appendBlock(s.conn.begin(), b.Block, false, number, m.Arrays))
 }
 
-// begin sends a block before compute is called with it, if that pays, and reports whether the
-// server has it. The outputs of the block before the last one that was sent must not be in use. An
-// error is left to compute, which sends the block again.
+// begin sends a block before compute is called with it, if that pays, and reports whether the next
+// one may be sent too. The outputs of the block before the last one that was sent must not be in
+// use. An error is left to compute, which sends the block again.
 func (s *slot) begin(b *exec.Block) bool {
 	if n := len(s.sent); n > 0 && s.sent[n-1] == b.Number {
-		return true
+		return s.quick
 	}
 	if !s.quick || s.conn == nil {
 		return false
