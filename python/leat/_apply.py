@@ -446,6 +446,10 @@ class _Local:
             thread.start()
             return
 
+        # After a block sent ahead, leat takes the answer when it has written the events of the block
+        # before, which this thread reads.
+        server.connection.await_space = lambda: self.run.await_space(connection)
+
         def ready() -> None:
             if not server.step():
                 self.run.unwatch(connection)

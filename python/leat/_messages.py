@@ -6,7 +6,7 @@ import array
 import json
 import socket
 import struct
-from typing import Any, Optional, Union
+from typing import Any, Callable, Optional, Union
 
 PROTOCOL = 2
 MAX_MESSAGE = 64 << 20
@@ -49,6 +49,8 @@ class Connection:
         self._sock = sock
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._into = [self._buffer]
+        self.await_space: Optional[Callable[[], None]] = None
+        """Waits until the socket takes more of a message; None: sending waits."""
 
     def expect_blocks(self, size: int) -> None:
         """Read at most one message of a block at a time: the next one may follow already."""
@@ -96,4 +98,12 @@ class Connection:
         if len(message) > MAX_MESSAGE:
             raise Failure("ValueError", f"the values that the function emitted have {len(message)} "
                                         f"bytes, at most {MAX_MESSAGE} are allowed")
-        self._sock.sendall(_LENGTH.pack(len(message)) + message)
+        rest = memoryview(_LENGTH.pack(len(message)) + message)
+        if self.await_space is None:
+            self._sock.sendall(rest)
+            return
+        while rest:
+            try:
+                rest = rest[self._sock.send(rest, socket.MSG_DONTWAIT):]
+            except BlockingIOError:
+                self.await_space()

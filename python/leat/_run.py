@@ -78,12 +78,27 @@ class Run:
         if status != 0 and self.error is None:
             raise JobError(f"leat apply ended without a result: {_ending(status)}")
 
+    def await_space(self, file: socket.socket) -> None:
+        """Wait until a socket can be written, and receive events meanwhile, for work."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._events, selectors.EVENT_READ)
+            selector.register(file, selectors.EVENT_WRITE)
+            for key, _ in selector.select():
+                if key.fileobj is self._events:
+                    self._receive()
+
+    def _receive(self) -> bool:
+        """Receive a part of the events, and return False at their end."""
+        try:
+            data = self._events.recv(1 << 20, socket.MSG_DONTWAIT)
+        except BlockingIOError:  # await_space has received it
+            return True
+        self._unread += data
+        return bool(data)
+
     def _read(self) -> None:
-        data = self._events.recv(1 << 20)
-        if not data:
-            self._ended = True
-            return
-        *lines, self._unread = (self._unread + data).split(b"\n")
+        self._ended = not self._receive()
+        *lines, self._unread = self._unread.split(b"\n")
         for line in lines:
             event = json.loads(line)
             if event["event"] == "error":

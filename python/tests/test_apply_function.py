@@ -189,6 +189,19 @@ class Functions(SceneCase):
         self.apply(lambda b: (states.append(b.state), b.set("out", b.red)), workers=0)
         self.assertEqual(len(set(map(id, states))), 1)
 
+    def test_large_values(self) -> None:
+        """leat writes the values of a block before it takes the answer to the next one, and the
+        thread that reads them answers."""
+        text = "x" * (1 << 20)
+
+        def function(b: Any) -> None:
+            b.out = b.red
+            b.emit(text if b.number % 50 >= 45 else b.number)
+        result = self.apply(function, workers=0, jobs=1, window=16, co=dict(BLOCKSIZE=16))
+        self.assertEqual(len(result.values), 144)
+        for n, value in enumerate(result.values):
+            self.assertEqual(value, text if n % 50 >= 45 else n)
+
     @slow("starts processes")
     def test_crs(self) -> None:
         """A block has the CRS as other libraries read it, or "" if there is none."""
