@@ -192,15 +192,15 @@ class Functions(SceneCase):
     def test_large_values(self) -> None:
         """leat writes the values of a block before it takes the answer to the next one, and the
         thread that reads them answers."""
-        text = "x" * (1 << 20)
+        text = "x" * (4 << 20)
 
         def function(b: Any) -> None:
             b.out = b.red
-            b.emit(text if b.number % 50 >= 45 else b.number)
+            b.emit(text if b.number % 50 >= 47 else b.number)
         result = self.apply(function, workers=0, jobs=1, window=16, co=dict(BLOCKSIZE=16))
         self.assertEqual(len(result.values), 144)
         for n, value in enumerate(result.values):
-            self.assertEqual(value, text if n % 50 >= 45 else n)
+            self.assertEqual(value, text if n % 50 >= 47 else n)
 
     @slow("starts processes")
     def test_crs(self) -> None:
