@@ -116,7 +116,7 @@ func (d *Decoder) block(dst, src []byte) (last, symbols bool, err error) {
 			d.join()
 			build(d.dist[:], distBits, fixedLens[288:], distSymbols[:], &d.order)
 			copy(d.lens[:], fixedLens[:])
-			d.mixed = false
+			d.mixed = d.always
 		}
 		d.fixed = true
 	case 2:

@@ -134,6 +134,64 @@ func TestPairsCutAnywhere(t *testing.T) {
 	}
 }
 
+// TestPairsWhereEitherSideEnds cuts sources and targets of streams whose matches take the most
+// bits, or give the most bytes: the loop counts the steps that can't reach an end, by both.
+func TestPairsWhereEitherSideEnds(t *testing.T) {
+	lens := func(n int, bits map[int]int) code {
+		list := make([]int, n)
+		for s, l := range bits {
+			list[s] = l
+		}
+		return makeCode(list...)
+	}
+	distant, long := map[int]int{28: 15, 29: 15}, map[int]int{endOfBlock: 14, 284: 15, 285: 15}
+	for i := range 14 {
+		distant[i] = i + 1
+	}
+	for i := range 13 {
+		long[i] = i + 1
+	}
+	most := 300
+	if testing.Short() {
+		most = 60
+	}
+	var d Decoder
+	for name, c := range map[string]struct {
+		lit, dist code
+		back      int
+	}{
+		"bits":  {lens(286, long), lens(30, distant), 32000},
+		"bytes": {lens(286, map[int]int{0: 1, endOfBlock: 2, 285: 2}), single, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var w writer
+			w.stored(0, make([]byte, 32768))
+			w.dynamic(1, c.lit, c.dist)
+			begin := len(w.raw)
+			for i := range 300 {
+				if c.back == 1 { // one word of a literal and a match
+					w.literal(c.lit, 0)
+				}
+				w.match(c.lit, c.dist, 258-i%2*(c.back/32000), c.back)
+			}
+			w.word(c.lit, endOfBlock)
+			whole := packedInto{framed(w.raw, w.data), len(w.data)}
+			p := pairs()[1]
+			for n := range most {
+				for _, cut := range []packedInto{
+					{whole.src[:min(2+begin+8*n, len(whole.src))], whole.space},
+					{whole.src[:min(2+begin+n, len(whole.src))], whole.space},
+					{whole.src, 32768 + 1 + 258*n},
+					{whole.src, 32768 + n},
+				} {
+					agreePair(t, p, &d, cut, whole)
+					agreePair(t, p, &d, whole, cut)
+				}
+			}
+		})
+	}
+}
+
 func FuzzPair(f *testing.F) {
 	r := rand.New(rand.NewPCG(15, 16))
 	all := samples(r)
