@@ -102,8 +102,8 @@
 	CMOVLNE ·noDistance(SB), AX \
 	CMOVQNE R14, R11
 
-// LONG does so for an entry whose length has bits of its own.
-#define LONG(dec, out, buf, have, e) \
+// EXTRA does so for an entry whose length has extra bits.
+#define EXTRA(dec, out, buf, have, e) \
 	RORXL $const_byteAt, e, AX \
 	MOVB AX, (out) \
 	BTL $const_literalsAt, e \
@@ -170,10 +170,11 @@ loop: \
 	JCS loop \
 	JMP end
 
-// SPECIAL looks up the entry of a long word.
-#define SPECIAL(dec, buf, e, symbols, long, ended) \
+// SPECIAL looks up the entry of a long word. It goes to extra for a length with extra bits, and to
+// ended for the end of the block and for no word.
+#define SPECIAL(dec, buf, e, symbols, extra, ended) \
 	TESTL $const_special, e \
-	JZ long \
+	JZ extra \
 	BTL $const_furtherAt, e \
 	JCC ended \
 	MOVQ (dec+Decoder_litBits)(R10), AX \
@@ -187,7 +188,7 @@ loop: \
 	ADDL AX, e \
 	ANDL $(const_litSize-1), e \
 	MOVL (dec+Decoder_lit)(R10)(e*4), e \
-	TESTL $(const_special|const_long), e \
+	TESTL $(const_special|const_hasExtra), e \
 	JZ symbols \
 	TESTL $const_special, e \
 	JNZ ended
@@ -229,7 +230,7 @@ again:
 next:
 	REFILL(SI, BX, CX)
 	REFILL(R8, R12, R13)
-	TESTL $(const_special|const_long), DX
+	TESTL $(const_special|const_hasExtra), DX
 	JNZ specialA
 symbolsA:
 	LITERALS(Pair_a, DI, BX, CX, DX)
@@ -246,7 +247,7 @@ distanceA:
 	JHI farA
 	ADDQ R11, DI
 other:
-	TESTL $(const_special|const_long), BP
+	TESTL $(const_special|const_hasExtra), BP
 	JNZ specialB
 symbolsB:
 	LITERALS(Pair_b, R9, R12, R13, BP)
@@ -277,9 +278,9 @@ farB:
 	FAR(R9, copyB, both)
 
 specialA:
-	SPECIAL(Pair_a, BX, DX, symbolsA, longA, endedA)
-longA:
-	LONG(Pair_a, DI, BX, CX, DX)
+	SPECIAL(Pair_a, BX, DX, symbolsA, extraA, endedA)
+extraA:
+	EXTRA(Pair_a, DI, BX, CX, DX)
 	JMP lengthA
 endedA:
 	BTL $const_endsAt, DX
@@ -295,9 +296,9 @@ wrongA:
 	JMP done
 
 specialB:
-	SPECIAL(Pair_b, R12, BP, symbolsB, longB, endedB)
-longB:
-	LONG(Pair_b, R9, R12, R13, BP)
+	SPECIAL(Pair_b, R12, BP, symbolsB, extraB, endedB)
+extraB:
+	EXTRA(Pair_b, R9, R12, R13, BP)
 	JMP lengthB
 endedB:
 	BTL $const_endsAt, BP

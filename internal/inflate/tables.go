@@ -17,13 +17,13 @@ import "math/bits"
 //	special    7 set; 15 set for the end of the block; 14 set for a second table: 16-28 its index,
 //	           29-31 the number of its index bits; neither if no word begins with these bits
 //
-// Shifts use the six lowest bits of an entry, or those from 8 on, as they are, and masks the eight
-// lowest.
+// Shifts use the six lowest bits of an entry as they are, and for distances those from 8 on; masks
+// use the eight lowest.
 const (
 	dropMask  = 63
 	literal   = 1 << 6 // one or two, and no length
 	special   = 1 << 7
-	long      = 1 << 13 // a length with extra bits
+	hasExtra  = 1 << 13 // a length with extra bits
 	further   = 1 << furtherAt
 	blockEnds = 1 << endsAt
 
@@ -80,7 +80,7 @@ func makeLitSymbols() (e [288]uint32) {
 		extra := uint32(max(s-261, 0) / 4)
 		e[s] = extra | (length-shortest)<<lengthAt
 		if extra > 0 {
-			e[s] |= long
+			e[s] |= hasExtra
 		}
 		length += 1 << extra
 	}
