@@ -150,9 +150,8 @@ func (l *Ref) waitRange(ctx context.Context, version objstore.Info, at, bytes in
 	if at < 0 || bytes < 0 || at > version.Size-bytes {
 		return nil, nil
 	}
-	failures := -1
-	for {
-		u, err := l.unfinished(ctx, version, &failures)
+	for first, failures := true, 0; ; first = false {
+		u, err := l.unfinished(ctx, version, first, &failures)
 		if u == nil || err != nil {
 			return nil, err
 		}
@@ -161,7 +160,7 @@ func (l *Ref) waitRange(ctx context.Context, version objstore.Info, at, bytes in
 		} else if ok {
 			return u, nil
 		}
-		// The copy has ended or begins again.
+		// The copy has ended, or begins again. Where the disk is full, each copy would end so.
 	}
 }
 
@@ -180,9 +179,10 @@ func (l *Ref) WaitCopy(ctx context.Context) error {
 	return nil
 }
 
-// unfinished returns the copy of that version in progress, or nil if there is none. It returns the
-// error of a copy that fails after the first call with the same failures, which is then -1.
-func (l *Ref) unfinished(ctx context.Context, version objstore.Info, failures *int) (*unfinished, error) {
+// unfinished returns the copy of that version in progress, or nil if there is none. The first call
+// may begin one and sets failures. Further calls return the error of a copy that failed since then.
+func (l *Ref) unfinished(ctx context.Context, version objstore.Info, first bool,
+	failures *int) (*unfinished, error) {
 	it := l.h.it
 	p := it.p
 	p.mu.Lock()
@@ -190,20 +190,21 @@ func (l *Ref) unfinished(ctx context.Context, version objstore.Info, failures *i
 		p.mu.Unlock()
 		return nil, ErrClosed
 	}
-	if *failures < 0 {
+	if first {
 		*failures = it.failures
 	}
 	it.refs++
-	u, err := p.findUnfinished(ctx, it, version, *failures)
+	u, err := p.findUnfinished(ctx, it, version, first, *failures)
 	p.mu.Unlock()
 	p.release(it)
 	runtime.KeepAlive(l)
 	return u, err
 }
 
-// findUnfinished waits until a copy of the item has begun, or has ended without parts. It returns
-// the error of a copy that failed after this number of failures. mu is held.
-func (p *Pool) findUnfinished(ctx context.Context, it *item, version objstore.Info,
+// findUnfinished waits until a copy of the item has begun, or has ended without parts. If begin is
+// set, it begins one. It returns the error of a copy that failed after this number of failures. mu
+// is held.
+func (p *Pool) findUnfinished(ctx context.Context, it *item, version objstore.Info, begin bool,
 	failures int) (*unfinished, error) {
 	if !p.stages() { // Open reads the object
 		return nil, nil
@@ -222,7 +223,7 @@ func (p *Pool) findUnfinished(ctx context.Context, it *item, version objstore.In
 			return u, nil
 		case u != nil:
 			return nil, nil
-		case it.state == idle, it.state == queued:
+		case it.state == idle && begin, it.state == queued:
 			p.runNow(it)
 		case it.state == failed && it.failures > failures:
 			return nil, it.err

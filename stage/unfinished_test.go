@@ -6,11 +6,18 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"leat/internal/fault"
 )
 
 // readEarly reads from a copy in progress and compares the bytes.
@@ -213,6 +220,49 @@ func TestFailedCopyEndsWait(t *testing.T) {
 		s.put("a", object{size: size}) // the next call tries again
 		wantBytes(t, l, s, 0)
 	}
+}
+
+func TestDiskFillsDuringWait(t *testing.T) {
+	for i := range 10 { // the end of the copy and the waiting call race
+		t.Run(fmt.Sprint(i), testDiskFillsDuringWait)
+	}
+}
+
+func testDiskFillsDuringWait(t *testing.T) {
+	const size = 3 << 20
+	s, middle := newSource("full"), make(chan struct{})
+	s.put("a", object{size: size, middle: middle})
+	o := s.get("a")
+	info := o.info("a")
+	p := pool(t, t.TempDir(), Options{RangeBytes: 1 << 20, Ranges: 1})
+	l := p.PrefetchVersion(s, "a", info, false)
+	defer l.Release()
+	readEarly(t, l, s, 0, 0, 128<<10)
+	var full atomic.Int64
+	fault.Set(func(point string) error {
+		if point != "stage.write" || full.Add(1) > 3 {
+			return nil
+		}
+		waits := func() bool { // for the bytes of this copy, and not for its beginning
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return l.h.it.wanted == 0
+		}
+		for end := time.Now().Add(time.Minute); !waits() && time.Now().Before(end); {
+			runtime.Gosched()
+		}
+		return unix.ENOSPC
+	})
+	defer fault.Set(nil)
+	time.AfterFunc(10*time.Millisecond, func() { close(middle) })
+	if ok(l.WaitRange(within(t, time.Minute), info, 2<<20, 10))(t) {
+		t.Error("bytes that did not arrive can be read")
+	}
+	if n := p.Counters().DiskFull; n != 1 {
+		t.Errorf("%d copies met a full disk, expected one", n)
+	}
+	fault.Set(nil)
+	wantBytes(t, l, s, 0)
 }
 
 func TestDirectPoolHasNoUnfinishedCopy(t *testing.T) {
