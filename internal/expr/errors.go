@@ -57,8 +57,11 @@ func (e *PixelError) Error() string {
 const excerpt = 36
 
 // render returns the message with its line and column, the line of the expression, and a caret
-// below it. An expression of one line has no number of the line.
+// below it. An expression of one line has no number of the line, and a blank one has no excerpt.
 func render(text string, pos int, msg string) string {
+	if strings.TrimSpace(text) == "" {
+		return msg
+	}
 	if pos > len(text) {
 		pos = len(text)
 	}
