@@ -20,15 +20,19 @@ func incompleteMessage(left *outcome.IncompleteError, args []string) message {
 	}
 	m := message{text: fmt.Sprintf("%s in %s (%s)", what, strings.Join(left.Paths, ", "), units.FormatSize(left.Bytes))}
 	again, shown := resumeCommand(args)
+	purpose := "compute the rest"
+	if left.Done == left.Total {
+		purpose = "finish the outputs"
+	}
 	switch {
 	case !slices.ContainsFunc(args, runsJobs): // leat demo has no --resume
 		m.hint = "the next run of the same command replaces them"
 	case !shown:
-		m.hint = "use the same command with --resume to compute the rest, or leat apply discard to remove them"
+		m.hint = fmt.Sprintf("use the same command with --resume to %s, or leat apply discard to remove them", purpose)
 	case !slices.Contains(args, "apply"):
-		m.hint = "use --resume to compute the rest, or leat apply discard DIR to remove them:\n  " + again
+		m.hint = fmt.Sprintf("use --resume to %s, or leat apply discard DIR to remove them:\n  %s", purpose, again)
 	default:
-		m.hint = "use --resume to compute the rest, or discard in its place to remove them:\n  " + again
+		m.hint = fmt.Sprintf("use --resume to %s, or discard in its place to remove them:\n  %s", purpose, again)
 	}
 	m.text, m.hint = terminal.Text(redact(m.text)), terminal.Text(m.hint)
 	return m

@@ -36,6 +36,11 @@ func TestIncompleteRunHints(t *testing.T) {
 	if got := errorText(withoutLeftover(left)); got != "a reason" {
 		t.Error(got)
 	}
+	left.Done = left.Total
+	if got := incompleteMessage(left, []string{"leat", "apply"}); got.hint !=
+		"use --resume to finish the outputs, or discard in its place to remove them:\n  leat apply --resume" {
+		t.Errorf("all blocks: %q", got)
+	}
 	left.Done, left.Err = -1, context.Canceled
 	if got := interrupted(left); len(got) != 2 || !strings.HasPrefix(got[1].text,
 		"the blocks of an earlier run are still in /d/.a.tif.leat-part, ") {
