@@ -151,7 +151,7 @@ func TestInvalidVectors(t *testing.T) {
 		"workers on other machines": {func(j *Job) { j.Concurrency = Concurrency{On: remote, Workers: 2} },
 			[]string{"share no directory with this machine", "field Concurrency.SharedTemp"}, true},
 		"no such file": {func(j *Job) { j.Vectors["v"] = Vector{Path: "/nowhere.gpkg"} },
-			[]string{"vector v: /nowhere.gpkg: file does not exist"}, false},
+			[]string{"vector v: /nowhere.gpkg: no such file or directory"}, false},
 		"no such layer": {func(j *Job) { j.Vectors["v"] = Vector{Path: gpkg, Layer: "rivers"} },
 			[]string{"no layer rivers", "fields, roads, wells"}, false},
 		"which layer": {func(j *Job) { j.Vectors["v"] = Vector{Path: gpkg} },

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"leat/internal/regular"
 	"leat/raster"
 )
@@ -155,7 +157,7 @@ func (f *File) start(limit int) error {
 	h, err := f.openHandle()
 	if err != nil {
 		if absent(f.info.Path) {
-			return fmt.Errorf("%s: %w", f.info.Path, fs.ErrNotExist)
+			return fmt.Errorf("%s: %w", f.info.Path, unix.ENOENT)
 		}
 		return err
 	}

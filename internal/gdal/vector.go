@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"leat/internal/driver"
 	"math"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"strings"
 
 	"golang.org/x/sync/semaphore"
+	"golang.org/x/sys/unix"
 
 	"leat/ndarray"
 	"leat/raster"
@@ -203,7 +203,7 @@ func (r *VectorRequest) open() (from hDataset, err error) {
 		closeDataset(from)
 	}
 	if err != nil && absent(r.Path) {
-		return 0, fmt.Errorf("%s: %w", r.name(), fs.ErrNotExist)
+		return 0, fmt.Errorf("%s: %w", r.name(), unix.ENOENT)
 	}
 	if err != nil && strings.Contains(err.Error(), "not recognized as") {
 		return 0, fmt.Errorf("%w; if it is a raster, make it an input of its own", err)
