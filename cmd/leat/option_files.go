@@ -3,8 +3,10 @@ package main
 import (
 	"errors"
 	"os"
+	"strings"
 
 	"leat/apply"
+	"leat/internal/storeurl"
 )
 
 // optionFile is a file that an option names and that is neither an input nor a vector of the job.
@@ -13,7 +15,8 @@ type optionFile struct {
 	path string
 }
 
-// optionFiles returns the files that give the job's grid, and the STAC documents of its inputs.
+// optionFiles returns the files that give the job's grid, the STAC documents of its inputs, and the
+// tables of its expressions.
 func optionFiles(job *apply.Job, grid *gridFlags, inputs *inputFlags) (files []optionFile) {
 	add := func(flag, path string) {
 		if local, err := localName(path); err == nil && path != "" {
@@ -21,6 +24,9 @@ func optionFiles(job *apply.Job, grid *gridFlags, inputs *inputFlags) (files []o
 		}
 	}
 	add("--grid", grid.grid)
+	if crs, _, numbers := strings.Cut(grid.grid, ","); numbers {
+		add("--grid", crs)
+	}
 	if _, input := job.Inputs[grid.reference]; !input {
 		add("--reference", grid.reference)
 	}
@@ -33,6 +39,9 @@ func optionFiles(job *apply.Job, grid *gridFlags, inputs *inputFlags) (files []o
 		if local, err := localName(path); err == nil {
 			files = append(files, optionFile{"the STAC document of -i", local})
 		}
+	}
+	for _, path := range sortedNames(job.Tables) {
+		files = append(files, optionFile{"a table of -e", path})
 	}
 	return files
 }
@@ -50,8 +59,11 @@ func checkReplaced(job *apply.Job, files []optionFile) error {
 	return errors.Join(errs...)
 }
 
-// sameFile reports whether two paths lead to one existing file.
+// sameFile reports whether two paths lead to one existing file, or are the same URL.
 func sameFile(a, b string) bool {
+	if storeurl.Is(a) || storeurl.Is(b) {
+		return a == b
+	}
 	x, err1 := os.Stat(a)
 	y, err2 := os.Stat(b)
 	return err1 == nil && err2 == nil && os.SameFile(x, y)

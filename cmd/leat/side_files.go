@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -88,49 +89,59 @@ func (f *applyFlags) checkSideFiles(job *apply.Job) error {
 	} else if f.preview != "" && len(job.Outputs) > 0 && firstRaster(job) == "" {
 		errs = append(errs, usagef("--preview %s: the job has no output that is a raster", f.preview))
 	}
-	taken := map[string]string{} // by absolute path: what it is
-	for _, file := range optionFiles(job, &f.gridFlags, &f.inputFlags) {
-		taken[absolute(file.path)] = file.what
-	}
+	taken := optionFiles(job, &f.gridFlags, &f.inputFlags)
+	take := func(what, path string) { taken = append(taken, optionFile{what, path}) }
 	for _, name := range sortedNames(job.Inputs) {
 		for _, path := range job.Inputs[name].Files {
-			taken[absolute(path)] = "the input " + name
+			take("the input "+name, path)
 		}
 	}
 	for _, name := range sortedNames(job.Vectors) {
-		taken[absolute(job.Vectors[name].Path)] = "the vector " + name
+		take("the vector "+name, job.Vectors[name].Path)
 	}
 	for _, name := range sortedNames(job.Outputs) {
-		taken[absolute(job.Outputs[name].Path)] = "the output " + name
+		take("the output "+name, job.Outputs[name].Path)
+	}
+	const item = "that of --stac"
+	check := func(flag, what, path string) {
+		if other := fileAt(taken, path); other != "" && (other != item || what != item) {
+			errs = append(errs, usagef("%s %s is %s: write to another file", flag, path, other))
+			return
+		}
+		take(what, path)
+		if err := checkSideFile(path); err != nil {
+			errs = append(errs, fmt.Errorf("%s %s: %w", flag, path, err))
+		}
 	}
 	for _, side := range []struct{ flag, path string }{{"--preview", f.preview}, {"--report", f.report},
 		{"--trace", f.trace}} {
-		if side.path == "" {
-			continue
-		}
-		if what, ok := taken[absolute(side.path)]; ok {
-			errs = append(errs, usagef("%s %s is %s: write to another file", side.flag, side.path, what))
-			continue
-		}
-		taken[absolute(side.path)] = "that of " + side.flag
-		if err := checkSideFile(side.path); err != nil {
-			errs = append(errs, fmt.Errorf("%s %s: %w", side.flag, side.path, err))
+		if side.path != "" {
+			check(side.flag, "that of "+side.flag, side.path)
 		}
 	}
 	for _, v := range f.items {
-		if storeurl.Is(v.value) {
-			continue
-		}
-		if what, ok := taken[absolute(v.value)]; ok && what != "that of --stac" {
-			errs = append(errs, usagef("--stac %s is %s: write to another file", v.value, what))
-			continue
-		}
-		taken[absolute(v.value)] = "that of --stac"
-		if err := checkSideFile(v.value); err != nil {
-			errs = append(errs, fmt.Errorf("--stac %s: %w", v.value, err))
+		if !storeurl.Is(v.value) {
+			check("--stac", item, v.value)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// fileAt returns what the last file is that a path leads to, "" if none of the files is there.
+func fileAt(files []optionFile, path string) string {
+	path = absolute(path)
+	st, err := os.Stat(path)
+	for _, file := range slices.Backward(files) {
+		if absolute(file.path) == path {
+			return file.what
+		}
+		if err == nil {
+			if other, err := os.Stat(file.path); err == nil && os.SameFile(st, other) {
+				return file.what
+			}
+		}
+	}
+	return ""
 }
 
 func checkSideFile(path string) error {

@@ -12,13 +12,10 @@ import (
 	"leat/internal/table"
 )
 
-// checkFeatures returns an error for an output of features that can't be written, before the zones
-// are read.
+// checkFeatures returns an error for an output that would replace the zones, and for one of features
+// that can't be written, before the zones are read.
 func (r *run) checkFeatures() error {
-	if r.format.driver == "" {
-		return nil
-	}
-	if r.o.Raster != nil {
+	if r.o.Raster != nil && r.format.driver != "" {
 		return fmt.Errorf("%s: the zones of a raster have no polygons, expected a name that ends in .csv or .parquet",
 			r.o.Path)
 	}
