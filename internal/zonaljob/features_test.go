@@ -177,13 +177,17 @@ func TestFeatureErrors(t *testing.T) {
 	dir := t.TempDir()
 	makeRasters(t, dir, 130, 110)
 	makeZones(t, dir, 10)
-	zones := filepath.Join(dir, "z.geojson")
+	zones, copied := filepath.Join(dir, "z.geojson"), filepath.Join(dir, "z.csv")
+	if err := os.Link(zones, copied); err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct {
 		change func(*Options)
 		text   string
 	}{
 		"raster.gpkg":   {func(o *Options) { o.Raster = new(apply.File(filepath.Join(dir, "a.tif"))) }, "the zones of a raster have no polygons"},
 		"z.geojson":     {func(*Options) {}, "it is the file of the zones"},
+		"z.csv":         {func(o *Options) { o.Zones.Path = copied }, "it is the file of the zones"},
 		"x.shp":         {func(*Options) {}, "expected a name that ends in .csv, .parquet, .geojson or .gpkg"},
 		"unsigned.gpkg": {func(o *Options) { o.Variables["f"], o.Stats = "f", "range" }, "the column f_range has integers of 64 bits without sign"},
 		"case.gpkg":     {func(o *Options) { o.Variables["A"] = "a" }, "the columns A_count and a_count have the same name in GeoPackage"},
@@ -198,7 +202,7 @@ func TestFeatureErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), test.text) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil && name != "z.geojson" {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil && !strings.HasPrefix(name, "z.") {
 			t.Errorf("%s exists", name)
 		}
 	}
