@@ -193,7 +193,11 @@ func (c *Collector) uniform(v, n int) Moments {
 // halfTile is tile for float16, whose elements Go holds as bits.
 func halfTile(c *Collector, m Moments, data, mask []byte, width, height, stride, step int) Moments {
 	px := ndarray.Cast[uint16](data)
+	var nodata float32
 	has := c.nodata != nil && !c.nodata.IsNaN()
+	if has {
+		nodata = float32(c.nodata.Float64())
+	}
 	var packed [chunk]float32
 	for y := range height {
 		for x := 0; x < width; x += chunk {
@@ -201,9 +205,9 @@ func halfTile(c *Collector, m Moments, data, mask []byte, width, height, stride,
 			m.Total += int64(n)
 			k := 0
 			for i := range n {
-				bits := px[y*stride+(x+i)*step]
-				packed[k] = ndarray.Float16ToFloat32(bits)
-				if (!has || bits != uint16(c.nodata.Bits)) && (mask == nil || mask[y*width+x+i] != 0) {
+				v := ndarray.Float16ToFloat32(px[y*stride+(x+i)*step])
+				packed[k] = v
+				if (!has || v != nodata) && (mask == nil || mask[y*width+x+i] != 0) { // -0 equals 0
 					k++
 				}
 			}

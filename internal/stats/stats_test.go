@@ -94,6 +94,23 @@ func TestNaNPixelsAreInvalid(t *testing.T) {
 	}
 }
 
+// TestNodataZeroHasNoSign holds for all floats: -0 is nodata where 0 is.
+func TestNodataZeroHasNoSign(t *testing.T) {
+	zero := math.Copysign(0, -1)
+	check := func(typ ndarray.DType, pixels []byte) {
+		nodata, err := ndarray.ParseScalar("0", typ)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := NewCollector(typ, &nodata, true).Tile(pixels, nil, 3, 1, 3, 1); m.Valid != 1 || m.Min != 2 {
+			t.Errorf("%v: %+v", typ, m)
+		}
+	}
+	check(ndarray.Float32, ndarray.BytesOf([]float32{0, float32(zero), 2}))
+	check(ndarray.Float64, ndarray.BytesOf([]float64{0, zero, 2}))
+	check(ndarray.Float16, ndarray.BytesOf([]uint16{0, 0x8000, 0x4000}))
+}
+
 func TestHistogramCounterOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rapid.Float32().Draw(t, "a"), rapid.Float32().Draw(t, "b")
