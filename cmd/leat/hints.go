@@ -163,6 +163,8 @@ var valueHints = map[string]string{
 	"Output.Nodata":      "use --nodata %s",
 	"Output.Format":      "use --format %s, or a name with another ending",
 	"Output.Options":     "use --co %s",
+
+	"Controls.MemoryBytes": "use --memory %s or more, or write a raster, such as -o NAME=FILE.tif",
 }
 
 // fieldHints maps the fields of apply.Job to what options of leat apply can change.

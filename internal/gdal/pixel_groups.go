@@ -1,9 +1,6 @@
 package gdal
 
-import (
-	"errors"
-	"math"
-)
+import "errors"
 
 // pixelGroups counts the pixels of each group of connected pixels of equal value. It gets the rows
 // of a raster from the top. Pixels of PolygonNodata are in no group.
@@ -18,21 +15,25 @@ type pixelGroups struct {
 
 	// parents leads from a group to one with a smaller number that it is part of, or to itself.
 	parents []int32
-	pixels  []int64 // by number; after finish, those of groups that are part of others are 0
+	// pixels holds the number of pixels by number, up to least.
+	pixels []int32
+	least  int32
 }
 
 const noGroup = -1
 
-func newPixelGroups(width int, diagonals bool) *pixelGroups {
+// newPixelGroups returns groups that distinguish less than so many pixels from more. parts is the
+// largest number of groups before they turn out to be one, below MaxInt32.
+func newPixelGroups(width int, diagonals bool, parts int64, least int32) *pixelGroups {
 	return &pixelGroups{diagonals: diagonals, above: make([]int32, width), ids: make([]int32, width),
-		older: make([]int32, width)}
+		older: make([]int32, width), parents: make([]int32, 0, parts), pixels: make([]int32, 0, parts), least: least}
 }
 
 var errGroups = errors.New("more groups of pixels than polygons can be made of")
 
 // number finds the groups of the next row's pixels. It calls each with the number of a pixel's
 // group and those of neighbours of the same value, noGroup for none.
-func (g *pixelGroups) number(row []int32, each func(id, up, left, right int32)) error {
+func (g *pixelGroups) number(row []int32, each func(id, up, left, right int32)) {
 	g.ids, g.older = g.older, g.ids
 	for x, v := range row {
 		if v == PolygonNodata {
@@ -60,9 +61,6 @@ func (g *pixelGroups) number(row []int32, each func(id, up, left, right int32)) 
 			}
 		}
 		if id == noGroup {
-			if g.numbers == math.MaxInt32 {
-				return errGroups
-			}
 			id = g.numbers
 			g.numbers++
 		}
@@ -71,16 +69,15 @@ func (g *pixelGroups) number(row []int32, each func(id, up, left, right int32)) 
 	}
 	copy(g.above, row)
 	g.rows++
-	return nil
 }
 
 // add counts the pixels of a row.
-func (g *pixelGroups) add(row []int32) error {
-	return g.number(row, func(id, up, left, right int32) {
+func (g *pixelGroups) add(row []int32) {
+	g.number(row, func(id, up, left, right int32) {
 		if int(id) == len(g.parents) {
 			g.parents, g.pixels = append(g.parents, id), append(g.pixels, 0)
 		}
-		g.pixels[id]++
+		g.pixels[id] = min(g.pixels[id], g.least-1) + 1
 		for _, other := range [3]int32{up, left, right} {
 			if other != noGroup && other != id {
 				g.join(id, other)
@@ -103,29 +100,24 @@ func (g *pixelGroups) find(id int32) int32 {
 	return id
 }
 
-// finish sums the pixels after the last row, and starts with the first row again. It returns the
-// number of groups that have at least so many pixels.
-func (g *pixelGroups) finish(least int64) (n int64) {
+// finish sums the pixels after the last row, and starts with the first row again.
+func (g *pixelGroups) finish() {
 	for id := len(g.parents) - 1; id >= 0; id-- {
-		root := g.find(int32(id))
-		if int(root) != id {
-			g.pixels[root] += g.pixels[id]
-			g.pixels[id] = 0
-		} else if g.pixels[id] >= least {
-			n++
+		if root := g.find(int32(id)); int(root) != id {
+			sum := int64(g.pixels[root]) + int64(g.pixels[id])
+			g.pixels[root] = int32(min(sum, int64(g.least)))
 		}
 	}
 	g.rows, g.numbers = 0, 0
-	return n
 }
 
-// drop makes the pixels of a row invalid whose groups have fewer pixels, after finish. It reports
+// drop makes the pixels of a row invalid whose groups have too few pixels, after finish. It reports
 // whether there are any.
-func (g *pixelGroups) drop(row []int32, least int64) (changed bool) {
-	// The groups have the numbers that they had before, so there is no error.
-	_ = g.number(row, func(int32, int32, int32, int32) {})
+func (g *pixelGroups) drop(row []int32) (changed bool) {
+	// The groups have the numbers that they had before.
+	g.number(row, func(int32, int32, int32, int32) {})
 	for x, id := range g.ids {
-		if id != noGroup && g.pixels[g.find(id)] < least {
+		if id != noGroup && g.pixels[g.find(id)] < g.least {
 			row[x], changed = PolygonNodata, true
 		}
 	}

@@ -23,6 +23,9 @@ type Polygons struct {
 	Sieve int
 	// Diagonals connects pixels that touch at a corner.
 	Diagonals bool
+	// MemoryBytes is what groups of pixels and outlines may take; 0 is unlimited. If they need more,
+	// Writer.Polygonize returns a PolygonMemoryError before GDAL starts.
+	MemoryBytes int64
 }
 
 // PolygonNodata is the value of invalid pixels in the raster of polygons. GDAL uses it inside, so
@@ -149,31 +152,49 @@ func (w *Writer) Polygonize(ctx context.Context, o *Polygons, crs raster.CRS, to
 
 // sieve gives groups of few pixels the value of their largest neighbour. Those that GDAL keeps,
 // since they have no valid neighbour or the largest one is small too, become invalid. It returns
-// the number of groups that remain.
+// the number of groups that remain, and an error if their polygons would take too much memory.
 func (w *Writer) sieve(ctx context.Context, o *Polygons) (int64, error) {
-	groups, least := newPixelGroups(w.spec.Grid.Width, o.Diagonals), int64(o.Sieve)
-	if o.Sieve > 1 {
-		connectedness := int32(4)
-		if o.Diagonals {
-			connectedness = 8
-		}
-		err := w.derive(ctx, "sieve", w.try, func(p *progress) bool {
-			b := c.GDALGetRasterBand(w.h, 1)
-			return c.GDALSieveFilter(b, c.GDALGetMaskBand(b), b, int32(o.Sieve), connectedness, nil,
-				p.function, p.data) == 0
-		})
-		if err != nil {
-			return 0, err
-		}
-	}
-	if err := w.eachRow(ctx, func(row []int32) (bool, error) { return false, groups.add(row) }); err != nil {
+	meter := newOutlineMeter(w.spec.Grid.Width, o.Diagonals)
+	measure := func(row []int32) (bool, error) { meter.add(row); return false, nil }
+	if err := w.eachRow(ctx, measure); err != nil {
 		return 0, err
 	}
-	n := groups.finish(least)
+	meter.finish()
 	if o.Sieve <= 1 {
-		return n, nil
+		return meter.groups, o.checkMemory(meter, meter.peak)
 	}
-	return n, w.eachRow(ctx, func(row []int32) (bool, error) { return groups.drop(row, least), nil })
+	if err := o.checkMemory(meter, 0); err != nil {
+		return 0, err
+	}
+	connectedness := int32(4)
+	if o.Diagonals {
+		connectedness = 8
+	}
+	err := w.derive(ctx, "sieve", w.try, func(p *progress) bool {
+		b := c.GDALGetRasterBand(w.h, 1)
+		return c.GDALSieveFilter(b, c.GDALGetMaskBand(b), b, int32(o.Sieve), connectedness, nil,
+			p.function, p.data) == 0
+	})
+	if err != nil {
+		return 0, err
+	}
+	// The sieve joins parts of groups and makes no new ones.
+	groups := newPixelGroups(w.spec.Grid.Width, o.Diagonals, meter.parts, int32(o.Sieve))
+	if err := w.eachRow(ctx, func(row []int32) (bool, error) { groups.add(row); return false, nil }); err != nil {
+		return 0, err
+	}
+	groups.finish()
+	meter = newOutlineMeter(w.spec.Grid.Width, o.Diagonals)
+	err = w.eachRow(ctx, func(row []int32) (bool, error) {
+		changed := groups.drop(row)
+		meter.add(row)
+		return changed, nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	meter.finish()
+	return meter.groups, o.checkMemory(meter, meter.peak)
 }
 
 // eachRow calls f with each row of the raster from the top, and writes the row if f has changed it.

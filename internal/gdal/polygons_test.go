@@ -74,11 +74,12 @@ type polygonCase struct {
 
 	grid   raster.Grid
 	labels []int32
+	memory int64
 }
 
 // write writes the polygons of a case and returns their number.
 func (p *polygonCase) write(ctx context.Context, path, driver string) (n int64, err error) {
-	o := Polygons{Driver: driver, Sieve: p.Sieve, Diagonals: p.Diagonals}
+	o := Polygons{Driver: driver, Sieve: p.Sieve, Diagonals: p.Diagonals, MemoryBytes: p.memory}
 	w, err := o.Raster(path, p.grid)
 	if err != nil {
 		return 0, err
@@ -233,6 +234,128 @@ func TestPolygonTilesFitCache(t *testing.T) {
 		}
 		if err := w.Discard(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestOutlineMeter compares parts, groups and corners of random pixels with those found one by one.
+func TestOutlineMeter(t *testing.T) {
+	need(t, "GTiff")
+	r := rand.New(rand.NewPCG(7, 8))
+	for i := range 200 {
+		width, height, diagonals := 1+r.IntN(12), 1+r.IntN(emitRows-2), i%2 == 0
+		list := labels(r, width, height, 2+i%3, 1+i%3, float64(i%4)/5)
+		m := newOutlineMeter(width, diagonals)
+		m.invalid = i%3 == 0
+		for y := range height {
+			m.add(list[y*width : (y+1)*width])
+		}
+		m.finish()
+		at := func(x, y int) int64 {
+			if x < 0 || y < 0 || x >= width || y >= height {
+				return outsidePixel
+			}
+			return int64(list[y*width+x])
+		}
+		var parts, groups, corners int64
+		seen := map[[2]int]bool{}
+		var fill func(x, y int)
+		fill = func(x, y int) {
+			seen[[2]int{x, y}] = true
+			for dy := -1; dy <= 1; dy++ {
+				for dx := -1; dx <= 1; dx++ {
+					if (diagonals || dx*dy == 0) && at(x+dx, y+dy) == at(x, y) && !seen[[2]int{x + dx, y + dy}] {
+						fill(x+dx, y+dy)
+					}
+				}
+			}
+		}
+		for y := range height {
+			for x := range width {
+				v := at(x, y)
+				if at(x-1, y) != v && at(x, y-1) != v && (!diagonals || at(x-1, y-1) != v && at(x+1, y-1) != v) {
+					parts++
+				}
+				if v == int64(PolygonNodata) && !m.invalid {
+					continue
+				}
+				if v != int64(PolygonNodata) && !seen[[2]int{x, y}] {
+					groups++
+					fill(x, y)
+				}
+				for _, d := range [][2]int{{-1, -1}, {1, -1}, {-1, 1}, {1, 1}} {
+					side, over, across := at(x+d[0], y) == v, at(x, y+d[1]) == v, at(x+d[0], y+d[1]) == v
+					if !side && !over || side && over && !across {
+						corners++
+					}
+				}
+			}
+		}
+		// GDAL writes no polygon of so few rows before the last one.
+		if m.parts != parts || m.groups != groups || m.peak != corners {
+			t.Fatalf("%d x %d, diagonals %v, %v: %d parts, %d groups, %d corners, expected %d, %d, %d", width, height,
+				diagonals, list, m.parts, m.groups, m.peak, parts, groups, corners)
+		}
+	}
+}
+
+// TestOutlinesOfCompletePolygonsTakeNoMemory checks that the corners of a tall raster of small
+// groups are those of some rows, and that those of a comb are all.
+func TestOutlinesOfCompletePolygonsTakeNoMemory(t *testing.T) {
+	need(t, "GTiff")
+	const width, height = 40, 400
+	for what, c := range map[string]struct {
+		value                      func(x, y int) int32
+		least, most, groups, parts int64
+		diagonals                  bool
+	}{
+		"single pixels": {value: func(x, y int) int32 { return int32((x + y) % 2) }, least: 4 * width * emitRows,
+			most: 4 * width * (emitRows + 4), groups: width * height, parts: width * height},
+		"checkerboard": {value: func(x, y int) int32 { return int32((x + y) % 2) }, least: 4 * width * height,
+			most: 4 * width * height, groups: 2, parts: width, diagonals: true},
+		"columns": {value: func(x, _ int) int32 { return int32(x) }, least: 4 * width, most: 4 * width,
+			groups: width, parts: width},
+	} {
+		m := newOutlineMeter(width, c.diagonals)
+		row := make([]int32, width)
+		for y := range height {
+			for x := range row {
+				row[x] = c.value(x, y)
+			}
+			m.add(row)
+		}
+		m.finish()
+		if m.peak < c.least || m.peak > c.most || m.groups != c.groups || m.parts < c.groups || m.parts > c.parts {
+			t.Errorf("%s: %d corners, %d groups, %d parts", what, m.peak, m.groups, m.parts)
+		}
+	}
+}
+
+func TestPolygonMemory(t *testing.T) {
+	need(t, "GPKG")
+	const side = 200
+	g := utm(side, side)
+	board := make([]int32, side*side)
+	for i := range board {
+		board[i] = int32((i%side + i/side) % 2)
+	}
+	path := filepath.Join(t.TempDir(), "a.gpkg")
+	for _, c := range []struct {
+		sieve           int
+		diagonals       bool
+		groups, corners int64
+	}{{0, false, side * side, -1}, {0, true, 2, 4 * side * side}, {3, false, side * side, 0}} {
+		p := &polygonCase{grid: g, Sieve: c.sieve, Diagonals: c.diagonals, labels: board, memory: 1 << 10}
+		_, err := p.write(t.Context(), path, FormatGeoPackage)
+		var e *PolygonMemoryError
+		if !errors.As(err, &e) || e.Groups != c.groups || c.corners >= 0 && e.Corners != c.corners || e.Allowed != p.memory {
+			t.Errorf("sieve %d, diagonals %v: %v", c.sieve, c.diagonals, err)
+			continue
+		}
+		checkClean(t, path)
+		p.memory = e.Bytes
+		if _, err := p.write(t.Context(), path, FormatGeoPackage); err != nil {
+			t.Errorf("sieve %d, diagonals %v: with the memory that it needs: %v", c.sieve, c.diagonals, err)
 		}
 	}
 }

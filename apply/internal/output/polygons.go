@@ -137,8 +137,8 @@ func (*polygons) bins(_ *Output, b stats.Bins) stats.Bins { return b }
 
 func (*polygons) holdsColors(*Output) bool { return false }
 
-// memory leaves out what GDAL takes for polygons that are not complete, which depends on the
-// pixels.
+// memory leaves out what groups of pixels and outlines take, which depends on the pixels. layOut
+// checks that they fit in the rest of the budget.
 func (*polygons) memory(o *Output, grid raster.Grid, budget int64) memory {
 	return memory{bytes: BaseBytes + libraryBytes + polygonCache(budget, grid) + 2*formatWindow(budget),
 		most: BaseBytes + libraryBytes + 3*4*int64(grid.Width)*int64(grid.Height)}
@@ -148,6 +148,19 @@ func (*polygons) memory(o *Output, grid raster.Grid, budget int64) memory {
 // polygons, even if the raster is wide: each pass goes through the rows of pixels.
 func polygonCache(budget int64, grid raster.Grid) int64 {
 	return max(formatCache(budget), 2*gdal.PolygonTileRowBytes(grid))
+}
+
+// groupBytes returns the part of a budget that remains for groups of pixels and outlines. A small
+// budget leaves some for small rasters.
+func groupBytes(budget int64, grid raster.Grid) int64 {
+	return max(16<<20, budget-BaseBytes-libraryBytes-polygonCache(budget, grid))
+}
+
+// budgetForGroups returns a budget, in whole MiB, that leaves so many bytes for groups.
+func budgetForGroups(bytes int64, grid raster.Grid) int64 {
+	// A third of the budget is for the cache, within limits.
+	cache := max(8<<20, min(256<<20, bytes/2), 2*gdal.PolygonTileRowBytes(grid))
+	return (BaseBytes + libraryBytes + bytes + cache + 1<<20 - 1) >> 20 << 20
 }
 
 func (f *polygons) layOut(ctx context.Context, w *Writer) (_ Finished, err error) {
@@ -183,7 +196,9 @@ func (f *polygons) layOut(ctx context.Context, w *Writer) (_ Finished, err error
 	if done.file, err = tempfile.Create(w.Spec.localPath(), 0o666); err != nil {
 		return nil, err
 	}
-	n, err := pixels.Polygonize(ctx, w.polygons(), w.grid.CRS, done.file.File, w.Spec.Label())
+	spec := w.polygons()
+	spec.MemoryBytes = groupBytes(w.budgetBytes, w.grid)
+	n, err := pixels.Polygonize(ctx, spec, w.grid.CRS, done.file.File, w.Spec.Label())
 	if err == nil {
 		var st os.FileInfo
 		if st, err = done.file.Stat(); err == nil {
@@ -196,6 +211,11 @@ func (f *polygons) layOut(ctx context.Context, w *Writer) (_ Finished, err error
 
 // layOutError words an error of making polygons for users, who know the output by its label.
 func (*polygons) layOutError(w *Writer, path string, err error) error {
+	var memory *gdal.PolygonMemoryError
+	if errors.As(err, &memory) {
+		budget := budgetForGroups(memory.Bytes, w.grid)
+		return &outcome.FieldError{Field: "Controls.MemoryBytes", Value: fmt.Sprintf("%dM", budget>>20), Err: err}
+	}
 	if errors.As(err, new(*gdal.Error)) {
 		return inPlaceOf(diskFull(filepath.Dir(path), err), path+":", w.Spec.Label()+":")
 	}

@@ -20,3 +20,20 @@ func TestPolygonCacheHoldsWideRows(t *testing.T) {
 		}
 	}
 }
+
+// TestBudgetForGroupsLeavesThem checks that the budget that an error names is large enough, and not
+// much larger than needed.
+func TestBudgetForGroupsLeavesThem(t *testing.T) {
+	for _, width := range []int{100, 65_536, 1_000_000} {
+		g := raster.Grid{Width: width, Height: 40_000}
+		for _, bytes := range []int64{16<<20 + 1, 100 << 20, 511 << 20, 512<<20 + 7, 513 << 20, 9 << 30} {
+			budget := budgetForGroups(bytes, g)
+			if n := groupBytes(budget, g); n < bytes {
+				t.Errorf("%d columns: a budget of %d leaves %d bytes, expected %d", width, budget, n, bytes)
+			}
+			if n := groupBytes(budget-2<<20, g); n >= bytes {
+				t.Errorf("%d columns: a budget of 2 MiB less than %d leaves %d bytes too, expected less", width, budget, n)
+			}
+		}
+	}
+}
