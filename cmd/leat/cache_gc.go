@@ -16,7 +16,7 @@ func cacheCollectCommand() *cobra.Command {
 		`Gc removes hidden files of caches that no live process holds from a directory; without DIR, from the one where caches
 without a name are made ($LEAT_CACHE_DIR, else leat below the user's cache directory). On most file systems the
 kernel leaves nothing to remove. Named and preserved caches are never touched.`,
-		`  leat cache gc --dry-run
+		`  leat cache gc --plan
   leat cache gc /scratch`,
 		func(cmd *cobra.Command, args []string) error {
 			var dir string

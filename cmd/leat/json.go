@@ -192,7 +192,7 @@ type removedDoc struct {
 	Path  string `json:"path"`
 }
 
-// leftoverDoc is a file that would be removed without --dry-run, in --json.
+// leftoverDoc is a file that would be removed without --plan, in --json.
 type leftoverDoc struct {
 	Event string `json:"event"` // leftover
 	Path  string `json:"path"`

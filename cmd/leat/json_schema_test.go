@@ -56,7 +56,7 @@ var jsonDocs = []struct {
 	{"cache_put", "leat cache put", putDoc{}, [2]string{}},
 	{"cache_written", "leat cache export, leat cache import, leat cache preserve, leat cache upgrade", writtenDoc{}, [2]string{}},
 	{"removed", "leat cache gc, leat jobs gc", removedDoc{}, [2]string{"event", "removed"}},
-	{"leftover", "leat cache gc --dry-run, leat jobs gc --dry-run", leftoverDoc{}, [2]string{"event", "leftover"}},
+	{"leftover", "leat cache gc --plan, leat jobs gc --plan", leftoverDoc{}, [2]string{"event", "leftover"}},
 	{"namespace", "leat jobs ls, leat jobs show", jobDoc{}, [2]string{"kind", "namespace"}},
 	{"array", "leat jobs ls", arrayDoc{}, [2]string{"kind", "array"}},
 	{"configuration", "leat config show", shownConfig{}, [2]string{}},

@@ -28,7 +28,7 @@ func stageCollectCommand() *cobra.Command {
 With --all it removes all objects that no process uses, with --older those that were not used for so long, with --bytes
 those that were not used for longest until the others take no more than that. What is in use stays.`,
 		`  leat stage gc
-  leat stage gc --older 7d --dry-run
+  leat stage gc --older 7d --plan
   leat stage gc --older 7d --bytes 100G`,
 		nil,
 		func(cmd *cobra.Command, _ []string) error {
