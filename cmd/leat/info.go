@@ -61,6 +61,7 @@ on web servers are given as s3://BUCKET/NAME, gs://, azblob:// or https://.`,
 			return runInfo(cmd.Context(), cmd.OutOrStdout(), f.stores(nil), paths, asJSON, computed)
 		},
 	}
+	c.Flags().SortFlags = false
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object a file and line")
 	c.Flags().BoolVar(&computed, "stats", false,
 		"compute minimum, maximum, mean, standard deviation and valid share from all pixels")

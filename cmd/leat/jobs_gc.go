@@ -20,7 +20,7 @@ func jobsCollectCommand() *cobra.Command {
 		Short:                 "Remove what killed jobs left",
 		Long: `Gc removes records, shared memory and arrays that no live process holds. Nothing that is in use is touched.
 Jobs reclaim such leftovers by themselves, a few at each start; gc does all of it now.`,
-		Example: `  leat jobs gc --dry-run
+		Example: `  leat jobs gc --plan
   leat jobs gc`,
 		Args: noArguments("gc"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
