@@ -31,8 +31,8 @@ func (e *PolygonMemoryError) Error() string {
 		units.FormatSize(e.Bytes), units.FormatSize(e.Allowed))
 }
 
-// checkMemory returns an error if groups of pixels and the corners of outlines take more memory than
-// allowed.
+// checkMemory returns an error if groups of pixels and the corners of outlines take more memory
+// than allowed.
 func (o *Polygons) checkMemory(m *outlineMeter, corners int64) error {
 	if m.parts > math.MaxInt32 {
 		return errGroups
@@ -52,8 +52,8 @@ type outlineMeter struct {
 	// GDAL, as long as there is one in each row.
 	invalid bool
 
-	// parts counts the pixels that continue no group of the pixels before them, where a group gets a
-	// number. A group has several parts if they join further down. Invalid pixels count.
+	// parts counts the pixels that continue no group of the pixels before them, where a group gets
+	// a number. A group has several parts if they join further down. Invalid pixels count.
 	parts int64
 	// groups counts the groups of valid pixels, after finish.
 	groups int64
@@ -80,7 +80,8 @@ const (
 )
 
 func newOutlineMeter(width int, diagonals bool) *outlineMeter {
-	m := &outlineMeter{diagonals: diagonals, invalid: version >= 3_07_00_00, above: make([]int64, width+2), row: make([]int64, width+2),
+	m := &outlineMeter{diagonals: diagonals, invalid: version >= 3_07_00_00,
+		above: make([]int64, width+2), row: make([]int64, width+2),
 		older: make([]int32, width+2), ids: make([]int32, width+2), parents: make([]int32, 2*width),
 		corners: make([]int64, 2*width), kept: make([]int64, 2*width), next: make([]int32, 2*width)}
 	for i := range m.above {
@@ -178,8 +179,8 @@ func (m *outlineMeter) find(id int32) int32 {
 
 // outline counts the corners between the row and the one above.
 func (m *outlineMeter) outline() {
-	count := func(v int64, id int32, beside, over, across int64) {
-		if v == outsidePixel || (beside == v) != (over == v) || beside == v && across == v {
+	count := func(v int64, id int32, left, over, across int64) {
+		if v == outsidePixel || (left == v) != (over == v) || left == v && across == v {
 			return
 		}
 		switch {

@@ -23,8 +23,8 @@ type Polygons struct {
 	Sieve int
 	// Diagonals connects pixels that touch at a corner.
 	Diagonals bool
-	// MemoryBytes is what groups of pixels and outlines may take; 0 is unlimited. If they need more,
-	// Writer.Polygonize returns a PolygonMemoryError before GDAL starts.
+	// MemoryBytes is what groups of pixels and outlines may take; 0 is unlimited. If they need
+	// more, Writer.Polygonize returns a PolygonMemoryError before GDAL starts.
 	MemoryBytes int64
 }
 

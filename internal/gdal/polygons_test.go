@@ -348,7 +348,8 @@ func TestPolygonMemory(t *testing.T) {
 		p := &polygonCase{grid: g, Sieve: c.sieve, Diagonals: c.diagonals, labels: board, memory: 1 << 10}
 		_, err := p.write(t.Context(), path, FormatGeoPackage)
 		var e *PolygonMemoryError
-		if !errors.As(err, &e) || e.Groups != c.groups || c.corners >= 0 && e.Corners != c.corners || e.Allowed != p.memory {
+		if !errors.As(err, &e) || e.Groups != c.groups || c.corners >= 0 && e.Corners != c.corners ||
+			e.Allowed != p.memory {
 			t.Errorf("sieve %d, diagonals %v: %v", c.sieve, c.diagonals, err)
 			continue
 		}

@@ -12,8 +12,8 @@ import (
 	"leat/internal/table"
 )
 
-// checkFeatures returns an error for an output that would replace the zones, and for one of features
-// that can't be written, before the zones are read.
+// checkFeatures returns an error for an output that would replace the zones, and for one of
+// features that can't be written, before the zones are read.
 func (r *run) checkFeatures() error {
 	if r.o.Raster != nil && r.format.driver != "" {
 		return fmt.Errorf("%s: the zones of a raster have no polygons, expected a name that ends in .csv or .parquet",

@@ -126,8 +126,8 @@ func (w *computeState) end() (value any, err error) {
 	return value, err
 }
 
-// begin begins a block and the next one, if that has been read and Begin asks for it. It returns the
-// next one, or nil.
+// begin begins a block and the next one, if that has been read and Begin asks for it. It returns
+// the next one, or nil.
 func (w *computeState) begin(d *blockData, ready <-chan *blockData) (next *blockData) {
 	begin := w.shared.function.Begin
 	if begin == nil || !begin(&Block{Block: d.block, state: w, data: d}) {
