@@ -243,10 +243,16 @@ func testDiskFillsDuringWait(t *testing.T) {
 		if point != "stage.write" || full.Add(1) > 3 {
 			return nil
 		}
-		waits := func() bool { // for the bytes of this copy, and not for its beginning
+		waits := func() bool { // for the bytes of this copy
 			p.mu.Lock()
-			defer p.mu.Unlock()
-			return l.h.it.wanted == 0
+			u := l.h.it.unfinished
+			p.mu.Unlock()
+			if u == nil {
+				return false
+			}
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			return u.changed != nil
 		}
 		for end := time.Now().Add(time.Minute); !waits() && time.Now().Before(end); {
 			runtime.Gosched()

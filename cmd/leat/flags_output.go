@@ -89,7 +89,7 @@ func (f *outputFlags) AddFlags(fl *pflag.FlagSet) {
 	addList(fl, &f.counts, "count", "",
 		"`[NAME=]N`: expected number of bands; a result with another number is an error (default: that of the result)")
 	addList(fl, &f.nodata, "nodata", "",
-		"`[NAME=]VALUE`: nodata value, a number, nan or none (default: that of the inputs where the type holds it, else nan or the end of the type's range)")
+		"`[NAME=]VALUE`: nodata value, a number, nan or none (default: that of the inputs if the output has their pixels, else nan or an end of the type's range)")
 	addList(fl, &f.scales, "scale", "",
 		"`[NAME=]NUMBER`: store (value - offset) / scale, and say so in the file")
 	addList(fl, &f.offsets, "offset", "", "`[NAME=]NUMBER`: see --scale")

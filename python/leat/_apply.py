@@ -446,8 +446,8 @@ class _Local:
             thread.start()
             return
 
-        # After a block sent ahead, leat takes the answer when it has written the events of the block
-        # before, which this thread reads.
+        # After a block sent ahead, leat takes the answer when it has written the events of the
+        # block before, which this thread reads.
         server.connection.await_space = lambda: self.run.await_space(connection)
 
         def ready() -> None:
