@@ -610,7 +610,7 @@ func TestEqualElementsTakeLittle(t *testing.T) {
 	}
 }
 
-// TestValuesAfterNoiseTakeLittle encodes a tile of which only a part has elements that repeat: the
+// TestValuesAfterNoiseTakeLittle encodes a tile in which elements repeat in one part only: the
 // noise in the sample must not hide what the matcher of elements saves.
 func TestValuesAfterNoiseTakeLittle(t *testing.T) {
 	const half = 128 << 10
