@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 // writeReport writes the page about a finished run.
 func writeReport(ctx context.Context, in *stores.Stores, path string, job *apply.Job, res *apply.Result,
 	rec *timing.Recorder) error {
-	r := &report.Report{Command: commandLine(os.Args), Version: version, Started: time.Now().Add(-res.Wall),
+	r := &report.Report{Command: reportedCommand(os.Args), Version: version, Started: time.Now().Add(-res.Wall),
 		Pixels: res.Pixels, Remedies: remedies, Plan: reportFacts(planFacts(res.Plan)),
 		Notes: noteTexts(res.Plan.Notes, res.Plan.Warnings)}
 	if res.Plan.Kind != "" {
@@ -152,6 +153,15 @@ func planFacts(p *outcome.Plan) []fact {
 		facts = append(facts, fact{"overlap", fmt.Sprintf("%d pixels", b.Overlap)})
 	}
 	return facts
+}
+
+// reportedCommand is the command line, or "" if standard input has the job, as from leat.apply: the
+// arguments then say nothing about it.
+func reportedCommand(args []string) string {
+	if i := slices.Index(args, "--job"); i >= 0 && i+1 < len(args) && args[i+1] == "-" {
+		return ""
+	}
+	return commandLine(args)
 }
 
 // commandLine shows arguments as a shell takes them.

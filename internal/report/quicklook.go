@@ -17,6 +17,10 @@ import (
 // pictureBytes bounds the pictures of a page, before they are encoded as text.
 const pictureBytes = 150 << 10
 
+// smallPicture is the longest side in pixels below which the page, which shows a picture in up to
+// 460 pixels, does not smooth its pixels.
+const smallPicture = 230
+
 // quicklookURL returns a picture of at most limit bytes as a data URL: a PNG if it is small enough,
 // else a JPEG, whose invalid pixels are gray.
 func quicklookURL(p *preview.Preview, limit int) (template.URL, error) {

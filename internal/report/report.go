@@ -107,6 +107,7 @@ func (r *Report) render(w io.Writer) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
 		"duration": units.FormatDuration,
 		"number":   numberText,
+		"small":    func(p *preview.Preview) bool { return max(p.Image.Rect.Dx(), p.Image.Rect.Dy()) < smallPicture },
 		"quicklook": func(p *preview.Preview) (template.URL, error) {
 			return quicklookURL(p, pictureBytes/max(1, len(r.Outputs)))
 		},
@@ -179,14 +180,14 @@ func (r *Report) view() *reportView {
 	v.Tiles = append(v.Tiles, Fact{"wall clock", units.FormatDuration(s.Wall)})
 	if sec := s.Wall.Seconds(); sec > 0 {
 		if r.Pixels > 0 {
-			v.Tiles = append(v.Tiles, Fact{"throughput", fmt.Sprintf("%.3g Mpixel/s", float64(r.Pixels)/1e6/sec)})
+			v.Tiles = append(v.Tiles, Fact{"throughput", rateText(float64(r.Pixels) / sec)})
 		}
 		if s.CPU > 0 && !r.Outside {
 			v.Tiles = append(v.Tiles, Fact{"cores busy", fmt.Sprintf("%.1f of %d", s.CPU.Seconds()/sec, cores)})
 		}
 	}
 	if r.Pixels > 0 {
-		v.Tiles = append(v.Tiles, Fact{"pixels", fmt.Sprintf("%.4g million", float64(r.Pixels)/1e6)})
+		v.Tiles = append(v.Tiles, Fact{"pixels", pixelText(r.Pixels)})
 	}
 	if len(s.Stages) > 0 {
 		if v.Advice = r.Limit; !r.Outside {
@@ -290,6 +291,31 @@ func stageColors(s timing.Summary) map[string]string {
 		n++
 	}
 	return colors
+}
+
+// rateText returns a number of pixels a second, as progress bars show it.
+func rateText(pixels float64) string {
+	v := pixels / 1e6
+	switch {
+	case v < 0.005:
+		return "< 0.01 Mpixel/s"
+	case v < 1:
+		return fmt.Sprintf("%.2f Mpixel/s", v)
+	case v < 10:
+		return fmt.Sprintf("%.1f Mpixel/s", v)
+	}
+	return fmt.Sprintf("%.0f Mpixel/s", v)
+}
+
+// pixelText returns a number of pixels: to the last one below a million.
+func pixelText(n int64) string {
+	switch {
+	case n < 1e6:
+		return fmt.Sprint(n)
+	case n < 1e9:
+		return fmt.Sprintf("%.4g million", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.4g billion", float64(n)/1e9)
 }
 
 // numberText returns a measured number to five digits; pointers may be nil.

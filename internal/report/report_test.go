@@ -119,6 +119,38 @@ func TestReportIsSelfContained(t *testing.T) {
 	}
 }
 
+func TestPixelsAreCounted(t *testing.T) {
+	for _, c := range []struct {
+		pixels            int64
+		seconds           float64
+		count, throughput string
+	}{
+		{9, .0068, "9", "&lt; 0.01 Mpixel/s"},
+		{999_999, 2, "999999", "0.50 Mpixel/s"},
+		{30_140_100, 10, "30.14 million", "3.0 Mpixel/s"},
+		{128_000_000_000, 60, "128 billion", "2133 Mpixel/s"},
+	} {
+		r := sampleReport(t)
+		r.Pixels, r.Summary.Wall = c.pixels, time.Duration(c.seconds*float64(time.Second))
+		page := renderText(t, r)
+		for _, want := range []string{"<b>" + c.count + "</b><span>pixels<", "<b>" + c.throughput + "</b><span>throughput<"} {
+			if !strings.Contains(page, want) {
+				t.Errorf("%d pixels in %v s: the page lacks %q", c.pixels, c.seconds, want)
+			}
+		}
+	}
+}
+
+func TestSmallPicturesAreNotSmoothed(t *testing.T) {
+	for side, class := range map[int]string{3: "look small", 700: "look"} {
+		r := sampleReport(t)
+		r.Outputs[0].Preview.Image = image.NewNRGBA(image.Rect(0, 0, side, side))
+		if page := renderText(t, r); !strings.Contains(page, `<img class="`+class+`" alt=`) {
+			t.Errorf("a picture of %d pixels has not the class %q", side, class)
+		}
+	}
+}
+
 func TestChartsAreDescribedByNumbers(t *testing.T) {
 	page := renderText(t, sampleReport(t))
 	for _, want := range []string{

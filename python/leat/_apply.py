@@ -215,9 +215,9 @@ class _Apply:
                 importlib.import_module("numpy")
             except ImportError as e:
                 raise JobError(f"function: blocks need NumPy, which is missing: {e}") from e
-            from ._load import check_class, closes
+            from ._load import check_function, closes
             try:
-                check_class(function, _identity.describe(function))
+                check_function(function, _identity.describe(function))
             except TypeError as e:
                 raise JobError(f"function: {e}") from None
             local = _Local(function, self.params, threads=workers == "threads")

@@ -173,7 +173,7 @@ class CacheState:
     def __repr__(self) -> str:
         if self._closed:
             return f"<leat.Cache of {getattr(self, '_n', '?')} slots, closed>"
-        return f"<leat.Cache of {self._n} slots, {self._name()}>"
+        return f"<leat.Cache of {self._n} slot{'s' * (self._n != 1)}, {self._name()}>"
 
     def _name(self) -> str:
         return self._path or f"without a name, uuid {self._header.uuid.hex()}"

@@ -25,7 +25,10 @@ def encode_json(value: Any, origin: str = "the function emitted") -> Any:
     try:
         return json.loads(json.dumps(value, allow_nan=False, default=_number))
     except (TypeError, ValueError) as e:
-        raise type(e)(f"the value that {origin} is not JSON: {e}") from None
+        text = str(e)
+        if text.startswith("Out of range float values"):
+            text = "it has a number that is NaN or infinite; None can stand for it"
+        raise type(e)(f"the value that {origin} is not JSON: {text}") from None
 
 
 def _number(value: Any) -> Any:

@@ -46,6 +46,8 @@ def path_text(value: Any, what: str) -> str:
         raise TypeError(f"{what}: got {type(value).__name__}, expected a path or a URL") from None
     if isinstance(path, bytes):
         path = os.fsdecode(path)
+    if not path:
+        raise ValueError(f"{what}: the path is empty")
     return str(path)
 
 

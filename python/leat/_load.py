@@ -122,7 +122,7 @@ def _find(module: types.ModuleType, name: str, path: str) -> Function:
     if not callable(function):
         raise Failure("TypeError", f"{name} in {path} is a {type(function).__name__}, expected a "
                                    "function of one argument")
-    check_class(function, f"{name} in {path}")
+    check_function(function, f"{name} in {path}")
     found: Function = function
     return found
 
@@ -132,10 +132,26 @@ def closes(function: object) -> bool:
     return isinstance(function, type) and callable(getattr(function, "close", None))
 
 
-def check_class(function: object, name: str) -> None:
-    """Raise a TypeError if a function is a class whose instances can't be called."""
+def check_function(function: object, name: str) -> None:
+    """Raise a TypeError if a function is a class whose instances can't be called, or if a call
+    would only make a coroutine or a generator."""
     if isinstance(function, type) and not any("__call__" in c.__dict__ for c in function.__mro__):
         raise TypeError(f"{name} is a class without a method __call__(self, block)")
+    called: Any = function
+    if isinstance(function, type) or not hasattr(function, "__code__"):
+        called = getattr(function, "__call__", None)  # noqa: B004
+    flags = getattr(getattr(called, "__code__", None), "co_flags", 0)
+    for flag, kind in _UNSUITED.items():
+        if flags & flag:
+            raise TypeError(f"{name} is {kind}, expected an ordinary function")
+
+
+_UNSUITED = {
+    0x20: "a generator function, with yield",
+    0x80: "a coroutine function, with async def",
+    0x200: "an asynchronous generator function, with async def and yield",
+}
+"""Kinds of functions whose body does not run when they are called, by inspect's CO_ flags."""
 
 
 class _Loader(importlib.machinery.SourceFileLoader):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import struct
 from typing import Any, Iterator, Optional, Union
 
 from . import _run
@@ -85,8 +86,10 @@ class Result:
 
     def _repr_html_(self) -> str:
         pictures = "".join(
-            f'<figure style="margin:0 1.5em 0.5em 0">{_picture(one["path"])}'
-            f"<figcaption><b>{html.escape(name)}</b> {html.escape(one['path'])}</figcaption>"
+            f'<figure style="margin:0 1.5em 0.5em 0;max-width:min(100%,{_SIDE}px)">'
+            f"{_picture(one['path'])}"
+            f'<figcaption style="{_WRAPPED}"><b>{html.escape(name)}</b> '
+            f"{html.escape(one['path'])}</figcaption>"
             "</figure>" for name, one in list(self.outputs.items())[:_PICTURES])
         bands = "".join(_html_row(name if number == 1 else "", number, band, one)
                         for name, one in self.outputs.items()
@@ -104,7 +107,8 @@ class Result:
             for name, one in sorted(self.timings.items(), key=_total, reverse=True))
         grid = self.grid
         summary = f"{grid['width']} x {grid['height']} pixels; {self._summary()}"
-        return (f'<div style="display:flex;flex-wrap:wrap">{pictures}<div>'
+        return (f'<div style="display:flex;flex-wrap:wrap">{pictures}'
+                '<div style="max-width:100%;overflow-x:auto">'
                 f"<p>{html.escape(summary)}</p>{bands}"
                 "<details><summary>timings</summary><table><tr><th>stage</th><th>count</th>"
                 f"<th>total, s</th><th>median, ms</th><th></th></tr>{rows}</table></details></div>"
@@ -232,7 +236,8 @@ class Raster:
                 f"band{'s' * (self.count != 1)} of {kinds}, {self.crs or 'no CRS'}>")
 
     def _repr_html_(self) -> str:
-        return _picture(self.path) + f"<pre>{html.escape(repr(self))}</pre>"
+        return _picture(self.path) + (f'<pre style="white-space:pre-wrap;{_WRAPPED}">'
+                                      f"{html.escape(repr(self))}</pre>")
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the quicklook by Matplotlib, in map coordinates, and return the axes.
@@ -248,6 +253,12 @@ _SIDE = 400
 
 _PICTURES = 4
 """How many outputs have quicklooks in a notebook."""
+
+_WRAPPED = "overflow-wrap:anywhere"
+"""Style of text that may have a long path."""
+
+_CHECKS = "background:repeating-conic-gradient(#bbb 0 25%,#ddd 0 50%) 0 0/16px 16px"
+"""Style of a quicklook: a pattern, in light and dark notebooks, where pixels are invalid."""
 
 
 def _html_row(name: str, number: int, band: dict[str, Any], output: dict[str, Any]) -> str:
@@ -299,10 +310,15 @@ def _picture(path: str) -> str:
     """Return a quicklook as HTML; what can't be shown is left out with a reason."""
     import base64
     try:
-        png = base64.b64encode(_run.quicklook(path, _SIDE)).decode()
+        png = _run.quicklook(path, _SIDE)
     except Exception as e:
-        return f"<p>no quicklook: {html.escape(str(e))}</p>"
-    return f'<img alt="{html.escape(path)}" src="data:image/png;base64,{png}">'
+        return f'<p style="{_WRAPPED}">no quicklook: {html.escape(str(e))}</p>'
+    width, height = struct.unpack(">II", png[16:24])
+    larger = max(1, _SIDE // 2 // max(width, height))
+    pixels = ";image-rendering:pixelated" if larger > 1 else ""
+    return (f'<img alt="{html.escape(path)}" width="{larger * width}" '
+            f'style="max-width:100%;height:auto;{_CHECKS}{pixels}" '
+            f'src="data:image/png;base64,{base64.b64encode(png).decode()}">')
 
 
 def _plot(path: str, title: str, grid: dict[str, Any], ax: Any) -> Any:

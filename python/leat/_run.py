@@ -146,7 +146,7 @@ class Run:
 def failure(event: dict[str, Any]) -> Error:
     """Return the error that the last event of a run describes."""
     kind = event["kind"]
-    text = "\n".join(_text(one) for one in event.get("errors") or [event])
+    text = "\n".join(_text(one, kind != "in_use") for one in event.get("errors") or [event])
     block = event.get("block")
     if kind == "block" and block is not None:
         window = block.get("window")
@@ -162,9 +162,12 @@ def failure(event: dict[str, Any]) -> Error:
     return NoSpace(text) if kind == "no_space" else JobError(text)
 
 
-def _text(error: dict[str, Any]) -> str:
-    hint = error.get("hint")
-    return in_python(f"{error['error']}\nhint: {hint}" if hint else str(error["error"]))
+def _text(error: dict[str, Any], translate: bool = True) -> str:
+    """Return the text of an error, whose options become arguments except where the text has the
+    command of another run."""
+    text, hint = str(error["error"]), error.get("hint")
+    text = in_python(text) if translate else text
+    return f"{text}\nhint: {in_python(hint)}" if hint else text
 
 
 _SHORT = {"-e": "function", "-i": "inputs", "-j": "jobs", "-o": "outputs"}
@@ -207,7 +210,7 @@ def info(path: str, *options: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(lines[0]) if lines else {}
     if done.returncode != 0 or "error" in found:
         text = found.get("error") or done.stderr.decode(errors="replace").strip()
-        raise Error(f"open {path}: {text}")
+        raise Error(f"open {text}" if text.startswith(path + ":") else f"open {path}: {text}")
     return found
 
 

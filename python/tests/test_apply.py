@@ -129,6 +129,8 @@ class Errors(SceneCase):
         self.refused(leat.JobError, "did you mean red", "rad", self.scene, self.path("x.tif"))
         self.refused(leat.JobError, "(?s)no_such.*expected true", no_such=1, plan=[1])
         self.refused(leat.JobError, "no such file", "a", dict(a="missing.tif"), self.path("x.tif"))
+        self.refused(ValueError, r"inputs\['a'\]: the path is empty", "a", dict(a=""))
+        self.refused(ValueError, r"outputs\['out'\]: the path is empty", "a", self.scene, "")
         self.refused(leat.JobError, "the list is empty", "a", dict(a=[]), self.path("x.tif"))
         self.refused(leat.JobError, "plan: expected true or false", plan=[1])
         self.refused(leat.JobError, "without a comma", names=dict(out=["a,b"]))
@@ -234,8 +236,9 @@ class Results(SceneCase):
         red = leat.open(pathlib.Path(self.scene["red"]), stats=True)
         self.assertEqual((red.shape, red.crs, red.nodata), ((1, 192, 192), "EPSG:32631", 0))
         self.assertTrue(red["bands"][0]["statistics"]["computed"])
-        with self.assertRaisesRegex(leat.Error, "no such file"):
-            leat.open(self.path("missing.tif"))
+        missing = self.path("missing.tif")
+        with self.assertRaisesRegex(leat.Error, f"^open {missing}: no such file[^:]*$"):
+            leat.open(missing)
 
     def test_html(self) -> None:
         result = leat.apply(NDVI, self.scene, self.path("x.tif"))
@@ -243,6 +246,10 @@ class Results(SceneCase):
         self.assertIn("data:image/png;base64,iVBOR", text)
         self.assertIn("<td>computing</td>", text)
         self.assertIn("iVBOR", leat.open(self.path("x.tif"))._repr_html_())
+        self.assertIn('width="192" style="max-width:100%;height:auto;background:', text)
+        self.assertNotIn("pixelated", text)
+        small = leat.apply(NDVI, self.scene, self.path("s.tif"), srcwin=(0, 0, 4, 3))
+        self.assertRegex(small._repr_html_(), 'width="200" [^>]*;image-rendering:pixelated"')
         os.unlink(self.path("x.tif"))
         self.assertIn("no quicklook: ", result._repr_html_())
 
@@ -250,6 +257,8 @@ class Results(SceneCase):
         leat.apply("red", dict(red=self.scene["red"]), self.path("x.tif"),
                    trace=self.path("t.json"), preview=self.path("p.png"),
                    report=self.path("r.html"), stac=self.path("i.json"), datetime="2024-01-01")
+        with open(self.path("r.html")) as f:
+            self.assertNotIn("--job", f.read())  # says nothing of what the program asked for
         self.assertEqual(self.left(), ["i.json", "p.png", "r.html", "t.json", "x.tif"])
         with open(self.path("t.json")) as f:
             names = {one.get("name") for one in json.load(f)["traceEvents"]}

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import types
 from typing import Any
 
 import leat
@@ -74,6 +75,25 @@ class Dies(Plain):
 
 class NotCalled:
     pass
+
+
+async def coroutine(b: Any) -> None:
+    b.out = b.red
+
+
+def generator(b: Any) -> Any:
+    b.out = b.red
+    yield 1
+
+
+async def asynchronous(b: Any) -> Any:
+    b.out = b.red
+    yield 1
+
+
+class Coroutine:
+    async def __call__(self, b: Any) -> None:
+        b.out = b.red
 
 
 @needs("numpy")
@@ -150,6 +170,16 @@ class Classes(SceneCase):
         for workers in (0, 1):
             with self.assertRaisesRegex(leat.JobError, "without a method __call__"):
                 self.apply(NotCalled, workers=workers)
+
+    def test_function_whose_body_does_not_run(self) -> None:
+        for function, kind in ((coroutine, "a coroutine function, with async def"),
+                               (generator, "a generator function, with yield"),
+                               (asynchronous, "an asynchronous generator function"),
+                               (Coroutine, "a coroutine function"),
+                               (Coroutine(), "a coroutine function")):
+            for workers in (0, 1) if isinstance(function, types.FunctionType) else (0,):
+                with self.assertRaisesRegex(leat.JobError, kind):
+                    self.apply(function, workers=workers)
 
     def test_command(self) -> None:
         with open(self.path("one.py"), "w") as f:

@@ -378,6 +378,7 @@ class Failures(SceneCase):
                 leat.apply("red", self.scene, self.path("x.tif"))
             except leat.Claimed as e:
                 holders.append(e.holder)
+                self.assertIn("leat apply --job - --events ", str(e))  # the command of that run
             b.out = b.red
         leat.apply(again, self.scene, self.path("x.tif"), workers=0)
         self.assertEqual([str(h).split()[0] for h in holders], ["process"])

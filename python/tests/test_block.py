@@ -439,7 +439,8 @@ class BlockTest(unittest.TestCase):
         self.assertEqual(leat.block()["values"],
                          [{"sum": 66, "all": [1, None, "é"], "pixels": [0, 1, 2, 3]}])
         leat.close()
-        self.fails("is not JSON", lambda b: b.emit(float("nan")))
+        self.fails("has a number that is NaN or infinite; None can stand for it",
+                   lambda b: b.emit(float("nan")))
         self.fails("is not JSON", lambda b: b.emit(object()))
         self.fails("nothing receives the values", lambda b: b.emit(1), emits=False)
 

@@ -177,6 +177,8 @@ class Entries(Cases):
             with self.assertRaises(leat.Closed):
                 call()
         self.assertIn("closed", repr(c))
+        with leat.Cache(1) as one:
+            self.assertTrue(repr(one).startswith("<leat.Cache of 1 slot, without a name"))
 
     def test_close_that_fails_closes_the_file(self) -> None:
         c = self.named(durability="batch")
