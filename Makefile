@@ -88,7 +88,7 @@ RACE_FLAGS := -race '-gcflags=./internal/deflate=-dwarf=false -race=false' '-too
 # Left out are packages in which goroutines share little (arithmetic, encodings, commands), or whose
 # clients and processes take minutes with the race detector (stores, batch systems, browsers, GDAL).
 # Of apply, and of what reads for it, the tests run in which goroutines and workers meet.
-NO_RACE := /cmd/ /examples/ /apply$$ /stores /raster/geotiff /objstore/cloud /worker/slurm /worker/pbs \
+NO_RACE := /cmd/ /examples/ /apply$$ /stores /internal/geotiff /objstore/cloud /worker/slurm /worker/pbs \
 	/worker/awsbatch /live /internal/gdal /internal/archtest /internal/testreport /expr /internal/inflate \
 	/internal/deflate /internal/tiff /internal/wkt /internal/demo /internal/preview /internal/report /internal/units \
 	/internal/sysmem /raster$$ /internal/stats /internal/overview /internal/rastertest /npy /ndarray /block /codec \
@@ -101,7 +101,7 @@ NO_RACE := /cmd/ /examples/ /apply$$ /stores /raster/geotiff /objstore/cloud /wo
 RACE_SKIP := $(if $(LEAT_TEST_DIST),Kill,Kill|^Fuzz|Processes|InvalidIndex|NoInodes|OutlivesWorker|EveryPlaceAndSize|EveryKindOfArray|ShuffleBufferLarger|EpochsLarger|StoreChecksum|WrongSize)
 RACE_RUN := SourceConformance$$|WorkerProcess|InAnyProcess|AllWorkersLost|ConcurrentRun|Panic|Merge|DecodedOnce|StagedOnce|ComeOnce|AtOnce|TwoRuns|RemoteEqualsLocal
 RACE_PACKAGES = $$($(GO) list ./... | grep -v $(foreach p,$(NO_RACE),-e '$p'))
-RACE_FEW := ./apply ./stores ./raster/geotiff
+RACE_FEW := ./apply ./stores ./internal/geotiff
 # A process with the detector waits a second before it exits, for races of goroutines that still run.
 race: export GORACE := atexit_sleep_ms=0 $(GORACE)
 race:

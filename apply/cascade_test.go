@@ -9,9 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"leat/internal/geotiff"
 	"leat/internal/overview"
 	"leat/ndarray"
-	"leat/raster/geotiff"
 )
 
 // reduceByHand computes an overview level from the level before, one cell at a time, without

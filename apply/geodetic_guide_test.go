@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"leat/internal/gdal"
+	"leat/internal/geotiff"
 	"leat/raster"
-	"leat/raster/geotiff"
 )
 
 // The guide's examples of lon, lat and pixel_area have no inputs and begin with their grid:

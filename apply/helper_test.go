@@ -15,10 +15,10 @@ import (
 
 	"leat/apply/outcome"
 	"leat/block"
+	"leat/internal/geotiff"
 	"leat/internal/tiffwrite"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/geotiff"
 )
 
 // everyCase reports whether tests of kills go through all of their cases, as make test-all does.

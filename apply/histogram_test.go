@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"leat/apply/outcome"
+	"leat/internal/geotiff"
 	"leat/ndarray"
-	"leat/raster/geotiff"
 )
 
 func TestStatisticsMatchBruteForce(t *testing.T) {

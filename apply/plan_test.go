@@ -13,11 +13,11 @@ import (
 	"pgregory.net/rapid"
 
 	"leat/block"
+	"leat/internal/geotiff"
 	"leat/internal/proctest"
 	"leat/internal/pytest"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/geotiff"
 )
 
 // fakeSource is a raster that is never read.

@@ -20,8 +20,7 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "a.npy")
-	h := npy.Header{Elem: npy.ElemOfDType(ndarray.Float32), Shape: []int{3, 4}}
-	b, err := h.Append(nil, 64)
+	b, err := npy.AppendHeader(nil, ndarray.Float32, 3, 4)
 	if err == nil {
 		b = append(b, ndarray.BytesOf([]float32{0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23})...)
 		err = os.WriteFile(path, b, 0o666)
@@ -42,6 +41,6 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(h.Elem, ndarray.Slice[float32](dst))
-	// Output: '<f4' [11 12 21 22]
+	fmt.Println(dst.Type, ndarray.Slice[float32](dst))
+	// Output: float32 [11 12 21 22]
 }

@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/npy"
 	"leat/ndarray"
-	"leat/npy"
 )
 
 // Array is an array in shared memory, made by Put or New, or attached. Its memory, and all slices
@@ -30,15 +30,12 @@ type Array struct {
 	closed atomic.Bool
 }
 
-// Elem returns the type of the elements.
-func (a *Array) Elem() npy.Elem { return a.view.elem }
+// Descr returns NumPy's description of the elements as the Python literal that stands in the header
+// of a .npy file: '<f4' with its quotes, or a list of fields. Equal types have equal descriptions.
+func (a *Array) Descr() string { return a.view.elem.Descr() }
 
 // Shape returns the elements along each dimension, outermost first. The caller must not change it.
 func (a *Array) Shape() []int { return a.view.shape }
-
-// Strides returns the bytes from one element to the next along each dimension, negative or 0 too.
-// The caller must not change it.
-func (a *Array) Strides() []int { return a.view.strides }
 
 // Mode returns how the array may be used: ReadWrite if others see what is written, CopyOnWrite if
 // only this process does, ReadOnly if nothing may be written. Writing to an attached ReadOnly array
@@ -47,7 +44,9 @@ func (a *Array) Strides() []int { return a.view.strides }
 func (a *Array) Mode() Mode { return a.mode }
 
 // View returns the array as a view of its shared memory, of Type [ndarray.NoType] for truth values
-// and records. It is valid as long as a is open. Its Shape and Strides are a's.
+// and records. It is valid as long as a is open. Its Shape is a's; its Strides are the bytes
+// from one element to the next along each dimension, negative or 0 too. The caller must not change
+// either.
 func (a *Array) View() *ndarray.Array {
 	v := &ndarray.Array{Type: a.view.elem.DType(), Shape: a.view.shape, Strides: a.view.strides}
 	if a.isClosed() {

@@ -13,7 +13,7 @@ import (
 
 	"leat/internal/fault"
 	"leat/internal/fdio"
-	"leat/npy"
+	"leat/internal/npy"
 )
 
 const (

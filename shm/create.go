@@ -10,8 +10,8 @@ import (
 
 	"leat/internal/fdio"
 	"leat/internal/lockfile"
+	"leat/internal/npy"
 	"leat/internal/units"
-	"leat/npy"
 )
 
 // allocation describes an array that is to be made.

@@ -1,6 +1,10 @@
 package shm
 
-import "errors"
+import (
+	"errors"
+
+	"leat/internal/npy"
+)
 
 // Errors of making arrays.
 var (
@@ -9,6 +13,8 @@ var (
 	ErrNoSpace = errors.New("no shared memory left")
 	// ErrNotShared is returned for a view of memory that is not shared.
 	ErrNotShared = errors.New("not shared memory")
+	// ErrUnsupported is returned for elements that can't be shared.
+	ErrUnsupported = npy.ErrUnsupported
 )
 
 // Errors of attaching.

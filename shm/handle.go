@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"leat/npy"
+	"leat/internal/npy"
 )
 
 // Handle is text by which other processes of this host and user attach an array; that of a small

@@ -12,8 +12,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"leat/internal/npy"
 	"leat/ndarray"
-	"leat/npy"
 )
 
 // handles draws handles that pass their check.

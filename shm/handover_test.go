@@ -276,7 +276,7 @@ func TestEveryKindOfArrayIsHandedOverAsItIs(t *testing.T) {
 		"inline":   must(s.Attach(must(s.Pack([]int32{4, 5}))(t), ReadOnly))(t),
 		"received": must(r.Put(matrix[:50_000]))(t), // and back to its maker
 	} {
-		want, shape := a.digest(), fmt.Sprint(a.Shape(), a.Elem())
+		want, shape := a.digest(), fmt.Sprint(a.Shape(), a.Descr())
 		if what == "received" {
 			check(t, a.Send(t.Context(), from))
 			b := must(s.Receive(t.Context(), to))(t)
@@ -288,7 +288,7 @@ func TestEveryKindOfArrayIsHandedOverAsItIs(t *testing.T) {
 		}
 		check(t, a.Close())
 		b := must(r.Receive(t.Context(), to))(t)
-		if b.digest() != want || fmt.Sprint(b.Shape(), b.Elem()) != shape {
+		if b.digest() != want || fmt.Sprint(b.Shape(), b.Descr()) != shape {
 			t.Errorf("%s: it arrived otherwise", what)
 		}
 		if got := elsewhere(t, ReadOnly, must(b.Handle())(t)); got[0] != fmt.Sprintf("%x", want) {

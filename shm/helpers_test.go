@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/npy"
 	"leat/internal/proctest"
 	"leat/ndarray"
-	"leat/npy"
 )
 
 // isolate gives a test directories of its own for named arrays, which its children find too.

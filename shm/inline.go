@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"leat/npy"
+	"leat/internal/npy"
 )
 
 // inlinePrefix begins the handle of a small array: a whole .npy in base64 without padding.

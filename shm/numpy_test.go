@@ -41,7 +41,7 @@ func TestNumPyLoadsWholeArraysByTheirPath(t *testing.T) {
 		for _, a := range []*Array{c, f, z, again} {
 			path, _, err := a.File()
 			check(t, err)
-			j := job{path, a.Elem().DType().String(), a.Shape(), sum, a == f}
+			j := job{path, a.View().Type.String(), a.Shape(), sum, a == f}
 			if a == z {
 				j.Sum = 0
 			}
@@ -93,7 +93,7 @@ func TestNumPyReadsViews(t *testing.T) {
 		a := must(m.pool.Attach(h, ReadOnly))(t)
 		path, offset, err := a.File()
 		check(t, err)
-		jobs = append(jobs, job{path, strings.Trim(a.Elem().Descr(), "'"), offset, a.Shape(), a.Strides(),
+		jobs = append(jobs, job{path, strings.Trim(a.Descr(), "'"), offset, a.Shape(), a.View().Strides,
 			fmt.Sprintf("%x", digestOf(v))})
 		check(t, a.Close())
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"leat/ndarray"
-	"leat/npy"
 )
 
 func TestArraysLargerThanMemory(t *testing.T) {
@@ -33,7 +32,7 @@ func TestArraysLargerThanMemory(t *testing.T) {
 			}
 		}
 		// Beyond the numbers.
-		if a, err := s.NewOf(npy.ElemOfDType(ndarray.Float64), math.MaxInt64, 2); !errors.Is(err, ErrNoSpace) {
+		if a, err := NewOf[float64](must(s.Scope())(t), math.MaxInt64, 2); !errors.Is(err, ErrNoSpace) {
 			t.Errorf("%v, NewOf: %v, %v", place, a, err)
 		}
 		v := &ndarray.Array{Type: ndarray.Float64, Shape: []int{math.MaxInt64}, Strides: []int{0},

@@ -11,9 +11,9 @@ import (
 	"sync"
 
 	"leat/internal/lockfile"
+	"leat/internal/npy"
 	"leat/internal/procfile"
 	"leat/ndarray"
-	"leat/npy"
 )
 
 // Pool makes and attaches shared arrays. One for a process is enough. It may be used concurrently.

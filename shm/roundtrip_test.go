@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"leat/internal/npy"
 	"leat/ndarray"
-	"leat/npy"
 )
 
 type spot struct {
@@ -69,7 +69,7 @@ func TestRecordsAndTruthValues(t *testing.T) {
 	c := must(other.Attach(must(xy.Handle())(t), ReadOnly))(t)
 	v := c.View()
 	flat := must(other.Put(v))(t)
-	if diff := cmp.Diff(xy.Strides(), flat.Strides()); diff != "" {
+	if diff := cmp.Diff(xy.View().Strides, flat.View().Strides); diff != "" {
 		t.Errorf("a view that is shared was copied: %s", diff)
 	}
 	packed := newSharer(t, nil)
@@ -96,10 +96,10 @@ func TestWhatHoldsAPointerIsRefused(t *testing.T) {
 	for _, v := range []any{[]string{"a"}, []*int{nil}, []bad{{}}, []any{1}, map[int]int{}, 3, nil, []uintptr{1},
 		(*ndarray.Array)(nil)} {
 		if a, err := s.Put(v); err == nil {
-			t.Errorf("%T was shared as %v", v, a.Elem())
+			t.Errorf("%T was shared as %v", v, a.Descr())
 		}
 	}
-	if _, err := s.Put([]bad{{}}); !errors.Is(err, npy.ErrUnsupported) || !strings.Contains(err.Error(), "Name") {
+	if _, err := s.Put([]bad{{}}); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "Name") {
 		t.Error(err)
 	}
 }
@@ -227,7 +227,7 @@ func TestFortranOrderStaysAndCopiesNothing(t *testing.T) {
 	src := ndarray.FromSlice([]int32{1, 2, 3, 4, 5, 6}, 2, 3)
 	transposed := &ndarray.Array{Type: src.Type, Shape: []int{3, 2}, Strides: []int{4, 12}, Data: src.Data}
 	a := must(s.Put(transposed))(t)
-	if diff := cmp.Diff([]int{4, 12}, a.Strides()); diff != "" {
+	if diff := cmp.Diff([]int{4, 12}, a.View().Strides); diff != "" {
 		t.Error(diff)
 	}
 	if a.digest() != digestOf(transposed) {

@@ -5,10 +5,12 @@ package shm
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"sync"
 
+	"leat/internal/npy"
 	"leat/ndarray"
-	"leat/npy"
 )
 
 // Scope is a set of arrays that are closed together, such as those of one parallel call. It may be
@@ -103,7 +105,7 @@ func (c *Scope) remove(a *Array) {
 // this process can write to, in C or Fortran order as v is, else in C order. shape is that of a
 // slice, by default its length; arrays as elements, as in [][3]float32, are further dimensions. A v
 // that lies in shared memory already, found by its address, is not copied: the Array returned is
-// another reference to it. The error wraps npy.ErrUnsupported for elements that can't be shared,
+// another reference to it. The error wraps ErrUnsupported for elements that can't be shared,
 // ErrNoSpace where no place has space.
 func (c *Scope) Put(v any, shape ...int) (*Array, error) {
 	if err := c.begin(); err != nil {
@@ -137,11 +139,20 @@ func (c *Scope) put(v any, shape []int, open bool) (*Array, error) {
 // New returns an array of zeros, in C order, that other processes may attach for ReadWrite until
 // Seal. Its memory is taken at once, so later stores cannot fail.
 func (c *Scope) New(t ndarray.DType, shape ...int) (*Array, error) {
-	return c.NewOf(npy.ElemOfDType(t), shape...)
+	return c.newOf(npy.ElemOfDType(t), shape)
 }
 
-// NewOf is New for elements of any type.
-func (c *Scope) NewOf(e npy.Elem, shape ...int) (*Array, error) {
+// NewOf is [Scope.New] for elements of a Go type that [Slice] can return, such as a struct. If T is
+// an array, its lengths are further dimensions.
+func NewOf[T any](c *Scope, shape ...int) (*Array, error) {
+	e, inner, err := npy.ElemOf(reflect.TypeFor[T]())
+	if err != nil {
+		return nil, err
+	}
+	return c.newOf(e, slices.Concat(shape, inner))
+}
+
+func (c *Scope) newOf(e npy.Elem, shape []int) (*Array, error) {
 	if err := c.begin(); err != nil {
 		return nil, err
 	}

@@ -7,8 +7,8 @@ import (
 	"runtime"
 	"unsafe"
 
+	"leat/internal/npy"
 	"leat/ndarray"
-	"leat/npy"
 )
 
 // input is the argument of Put: elements in memory, and the layout of their copy.

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"leat/npy"
+	"leat/internal/npy"
 )
 
 // view locates the elements of an array in the bytes of an object.

@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"leat/internal/npy"
 	"leat/internal/pytest"
 	"leat/ndarray"
-	"leat/npy"
 )
 
 // descrs are element types of 1 to 28 bytes.

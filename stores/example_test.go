@@ -33,8 +33,7 @@ func Example() {
 	defer s.Close()
 
 	// In a job of package apply, Job.Open is s.Open and Job.Store is s.
-	header := npy.Header{Elem: npy.ElemOfDType(ndarray.Uint16), Shape: []int{2, 3}}
-	array, err := header.Append(nil, 64)
+	array, err := npy.AppendHeader(nil, ndarray.Uint16, 2, 3)
 	if err != nil {
 		fmt.Println(err)
 		return

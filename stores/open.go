@@ -12,12 +12,12 @@ import (
 	"strings"
 
 	"leat/apply"
+	"leat/internal/geotiff"
+	"leat/internal/npy"
 	"leat/internal/ranged"
 	"leat/internal/storeurl"
-	"leat/npy"
 	"leat/objstore"
 	"leat/raster"
-	"leat/raster/geotiff"
 )
 
 // tiff and array are rasters in a store. They implement apply.Remote.

@@ -23,8 +23,8 @@ import (
 
 	"leat/apply"
 	"leat/block"
+	"leat/internal/npy"
 	"leat/ndarray"
-	"leat/npy"
 	"leat/objstore"
 	"leat/raster"
 )

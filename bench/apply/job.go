@@ -12,8 +12,8 @@ import (
 
 	"leat/apply"
 	"leat/internal/expr"
+	"leat/internal/geotiff"
 	"leat/ndarray"
-	"leat/raster/geotiff"
 )
 
 // runJob is what this program does when it is run as a process to be measured.

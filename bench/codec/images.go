@@ -11,8 +11,8 @@ import (
 	"leat/bench/scene"
 	"leat/block"
 	"leat/internal/deflate"
+	"leat/internal/geotiff"
 	"leat/ndarray"
-	"leat/raster/geotiff"
 )
 
 // image is one band, whose tiles are encoded.

@@ -13,7 +13,7 @@ import (
 
 	"leat/bench/measured"
 	"leat/bench/scene"
-	"leat/raster/geotiff"
+	"leat/internal/geotiff"
 )
 
 // ndviText is the main job's expression.

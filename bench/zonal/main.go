@@ -22,7 +22,7 @@ import (
 	"leat/bench/measured"
 	"leat/bench/runner"
 	"leat/bench/scene"
-	"leat/raster/geotiff"
+	"leat/internal/geotiff"
 )
 
 // Part measures leat zonal.

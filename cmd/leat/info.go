@@ -184,7 +184,7 @@ func infoOf(ctx context.Context, in *stores.Stores, path string, computed bool) 
 	defer src.Close()
 	d := newInfoDoc(src)
 	d.tables(src)
-	// A *geotiff.File, or what embeds it.
+	// A *geotiff.File of internal/geotiff, or what embeds it.
 	if f, ok := src.(interface{ CheckWhole(context.Context) error }); ok && d.Readable {
 		if err := f.CheckWhole(ctx); err != nil && !errors.Is(err, raster.ErrFormat) {
 			return nil, err

@@ -130,7 +130,7 @@ func newInfoDoc(src raster.Source) *infoDoc {
 			d.Readable, d.Unreadable = false, errorText(err)
 		}
 	}
-	// A *geotiff.File, or what embeds it.
+	// A *geotiff.File of internal/geotiff, or what embeds it.
 	if f, ok := src.(interface{ COGFault() (string, error) }); ok {
 		fault, err := f.COGFault()
 		if err != nil {

@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"leat/internal/geotiff"
 	"leat/internal/lazyregexp"
 	"leat/internal/tiffwrite"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/geotiff"
 )
 
 // leat compares CRSs by EPSG code where they have one, else by geo keys (raster.CRS.Equal). GDAL

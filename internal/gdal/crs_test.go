@@ -9,9 +9,9 @@ import (
 	"sync"
 	"testing"
 
+	"leat/internal/geotiff"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/geotiff"
 )
 
 func TestCRSFromAnySource(t *testing.T) {

@@ -1,3 +1,3 @@
 // Package tiff holds what readers and writers of TIFF files share: the numbers of the format, and
-// the decompression of tiles. Readers are in raster/geotiff, the writer is in internal/tiffwrite.
+// the decompression of tiles. Readers are in internal/geotiff, the writer is in internal/tiffwrite.
 package tiff

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"leat/internal/geotiff"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/geotiff"
 )
 
 // readBack compares a written picture with what Open reads.

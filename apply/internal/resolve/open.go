@@ -9,10 +9,10 @@ import (
 
 	"leat/apply/outcome"
 	"leat/internal/gdal"
+	"leat/internal/geotiff"
+	"leat/internal/npy"
 	"leat/internal/regular"
-	"leat/npy"
 	"leat/raster"
-	"leat/raster/geotiff"
 )
 
 // OpenRaster opens a raster by its content: GeoTIFF and .npy by leat's own drivers; other formats,

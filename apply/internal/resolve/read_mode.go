@@ -16,10 +16,10 @@ import (
 	"leat/apply/internal/jobspec"
 	"leat/block"
 	"leat/internal/gdal"
+	"leat/internal/geotiff"
+	"leat/internal/npy"
 	"leat/internal/units"
-	"leat/npy"
 	"leat/raster"
-	"leat/raster/geotiff"
 )
 
 // ManyAtOnce bounds the concurrent requests to stores while a job is prepared: each takes long and

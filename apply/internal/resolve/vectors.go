@@ -16,10 +16,10 @@ import (
 	"leat/apply/internal/jobspec"
 	"leat/block"
 	"leat/internal/gdal"
+	"leat/internal/geotiff"
 	"leat/internal/units"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/geotiff"
 )
 
 // VectorInput is the part of a File that describes vectors to rasterize.

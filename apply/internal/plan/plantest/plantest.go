@@ -9,8 +9,8 @@ import (
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/plan"
 	"leat/apply/internal/resolve"
+	"leat/internal/npy"
 	"leat/ndarray"
-	"leat/npy"
 	"leat/worker/subprocess"
 )
 

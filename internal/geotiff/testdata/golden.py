@@ -2,7 +2,7 @@
 """Writes golden.json: what GDAL says of every TIFF of the shared data.
 
 Run from the repository's root (Debian 12, python3-gdal 3.6.2):
-    /usr/bin/python3 raster/geotiff/testdata/golden.py ../shared/data > raster/geotiff/testdata/golden.json
+    /usr/bin/python3 internal/geotiff/testdata/golden.py ../shared/data > internal/geotiff/testdata/golden.json
 """
 import json
 import os

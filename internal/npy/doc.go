@@ -5,6 +5,8 @@
 // that have the shape (rows, columns) or (bands, rows, columns). A File has no georeferencing and
 // no nodata value; it reads with pread and caches no pixels.
 //
+// Package npy at the top level is its public part.
+//
 // Headers come from outside: their sizes and nesting are limited, and everything else that NumPy's
 // own writer would not produce is an error. Object arrays, texts, dates and big-endian records are
 // not supported.
