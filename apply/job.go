@@ -303,7 +303,8 @@ type Controls struct {
 	PixelSize [2]float64
 	CRS       *raster.CRS
 	// Cutline is the name of a vector. Pixels of all outputs whose centre is in none of its
-	// polygons are invalid. Only expressions can have one.
+	// polygons are invalid. Edges that are straight in another CRS are curves on the grid. Only
+	// expressions can have one.
 	Cutline string
 	// BBox restricts the job to the pixels whose centres lie in (min x, min y, max x, max y),
 	// Window to a window of the footprint's pixels.

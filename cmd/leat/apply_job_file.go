@@ -164,7 +164,9 @@ func setJobField(fl *pflag.FlagSet, field jobField) error {
 		if !repeatable {
 			return fmt.Errorf("%s: expected one value, not an object", field.name)
 		}
-		values, err = namedTexts(option.Name, "", v)
+		if values, err = namedTexts(option.Name, "", v); err == nil && option.Name == "output" {
+			err = checkOutputNames(v)
+		}
 	case []any:
 		var texts []string
 		if texts, err = fieldTexts(v); err == nil && repeatable {
@@ -189,6 +191,16 @@ func setJobField(fl *pflag.FlagSet, field jobField) error {
 				err = fmt.Errorf("%q: expected a whole number", text)
 			}
 			return fmt.Errorf("%s: %w", field.name, err)
+		}
+	}
+	return nil
+}
+
+// checkOutputNames returns an error for a name with a slash, which would make it part of a path.
+func checkOutputNames(fields []jobField) error {
+	for _, field := range fields {
+		if strings.Contains(field.name, "/") {
+			return fmt.Errorf("the name %q: expected letters, digits and _, no digit first", field.name)
 		}
 	}
 	return nil

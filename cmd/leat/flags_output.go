@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"leat/apply"
+	"leat/internal/expr"
 	"leat/internal/lazyregexp"
 	"leat/internal/overview"
 	"leat/internal/storeurl"
@@ -249,11 +250,16 @@ func (f *outputFlags) finalizeOthers() error {
 	return errors.Join(errs...)
 }
 
-// parseOutput reads [NAME=]FILE; a file alone is the output "out".
+// parseOutput reads [NAME=]FILE; a file alone is the output "out". A path with a slash before its
+// first = is a file alone.
 func parseOutput(s string) (namedFile, error) {
 	name, path, ok := strings.Cut(s, "=")
-	if !ok || storeurl.Is(name) {
+	if !ok || storeurl.Is(name) || strings.Contains(name, "/") {
 		name, path = "out", s
+	}
+	if name = strings.TrimSpace(name); name != "" && !expr.IsName(name) {
+		return namedFile{}, hintedError{fmt.Errorf("-o %s: %q cannot be the name of an output: use letters, digits and _, no digit first", shown(s), name),
+			"write a path with = as " + shown("./"+s)}
 	}
 	return newNamedFile("-o", s, name, path, "NAME=FILE.tif, such as ndvi=ndvi.tif")
 }

@@ -83,15 +83,19 @@ func (e *Expr) Within(name string) *Expr {
 	return &with
 }
 
-// CheckName returns an error if an input cannot have this name in expressions.
-func CheckName(name string) error {
-	for i, r := range name {
+// IsName reports whether a text has the form of a name: letters, digits and _, no digit first.
+func IsName(s string) bool {
+	for i, r := range s {
 		if !isNameRune(r) || i == 0 && unicode.IsDigit(r) {
-			return fmt.Errorf("expr: %q cannot be the name of an input: use letters, digits and _, no digit first",
-				name)
+			return false
 		}
 	}
-	if name == "" || !utf8.ValidString(name) {
+	return s != "" && utf8.ValidString(s)
+}
+
+// CheckName returns an error if an input cannot have this name in expressions.
+func CheckName(name string) error {
+	if !IsName(name) {
 		return fmt.Errorf("expr: %q cannot be the name of an input: use letters, digits and _, no digit first", name)
 	}
 	if why := reserved(name); why != "" {

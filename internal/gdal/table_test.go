@@ -35,7 +35,7 @@ var goTypes = map[string][]string{
 	"CSLConstList": {"unsafe.Pointer"}, "GUIntBig **": {"*unsafe.Pointer"},
 	"int *": {"*int32", "unsafe.Pointer"}, "double *": {"*float64"}, "vsi_l_offset *": {"*uint64"},
 	"GUIntBig *": {"*uint64"}, "GIntBig *": {"*int64"}, "OGREnvelope *": {"*float64"},
-	"OGRSpatialReferenceH *": {"unsafe.Pointer"}, "int **": {"*unsafe.Pointer"},
+	"OGRSpatialReferenceH *": {"unsafe.Pointer"}, "OGRGeometryH *": {"*gdal.hGeometry"}, "int **": {"*unsafe.Pointer"},
 	"void *": {"unsafe.Pointer", "uintptr", "*uint8", "gdal.hTransformer"},
 }
 

@@ -83,8 +83,11 @@ type vectorAPI struct {
 	OGR_G_GetGeometryRef               func(g hGeometry, i int32) hGeometry
 	OGR_G_IsEmpty                      func(g hGeometry) int32
 	OGR_G_Transform                    func(g hGeometry, t hTransformation) int32
+	OGR_G_CreateFromWkb                func(wkb unsafe.Pointer, s hSRS, g *hGeometry, size int32) int32
+	OGR_G_DestroyGeometry              func(g hGeometry)
 	OCTNewCoordinateTransformation     func(from, to hSRS) hTransformation
 	OCTDestroyCoordinateTransformation func(t hTransformation)
+	OCTTransformEx                     func(t hTransformation, count int32, x, y, z *float64, success *int32) int32
 	GDALFillRaster                     func(b hBand, value, imaginary float64) int32
 	GDALRasterizeOptionsNew            func(args, binary unsafe.Pointer) hBurning
 	GDALRasterizeOptionsFree           func(o hBurning)

@@ -43,6 +43,9 @@ type VectorRequest struct {
 	// AllTouched burns all pixels that a line or polygon touches, instead of those whose centre a
 	// polygon covers or that lie on the line.
 	AllTouched bool
+	// Cutline requires polygons. Edges of another CRS than the grid's become curves on it, as in
+	// gdalwarp; without Cutline only vertices are transformed, as in gdal_rasterize.
+	Cutline bool
 	// Exact makes a value of the attribute that Type can't hold an error. gdal_rasterize clamps it,
 	// and rounds integers beyond 2^53.
 	Exact bool
@@ -79,7 +82,7 @@ func VectorKey(r VectorRequest) string {
 		r.Null = new(float64)
 	}
 	text := []any{r.Path, r.Layer, r.SQL, r.Where, r.Attribute, number(r.Burn), number(r.Null), r.NoNodata, r.Type,
-		r.AllTouched, r.Exact, r.OpenOptions, r.Drivers}
+		r.AllTouched, r.Cutline, r.Exact, r.OpenOptions, r.Drivers}
 	b, _ := json.Marshal(text) // strings and string lists can't fail
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:16])
@@ -130,8 +133,11 @@ func Rasterize(ctx context.Context, r VectorRequest, g raster.Grid, path string)
 			return n, err
 		}
 	}
-	if n, err = r.scanFeatures(ctx, from, layer, g); err != nil {
-		return n, err
+	follows := r.followsEdges(layer, g)
+	if !follows {
+		if n, err = r.scanFeatures(ctx, from, layer, g); err != nil {
+			return n, err
+		}
 	}
 	share := burningShare(g, r.Type, c.GDALGetCacheMax64())
 	if err := burning.Acquire(ctx, share); err != nil {
@@ -142,11 +148,15 @@ func Rasterize(ctx context.Context, r VectorRequest, g raster.Grid, path string)
 	if err != nil {
 		return n, err
 	}
-	args := r.args(layer)
+	var optimize []string
 	if int64(g.Width)*int64(g.Height)*int64(r.Type.Size()) > c.GDALGetCacheMax64()/smallShare {
-		args = append(args, "-optim", "RASTER")
+		optimize = []string{"-optim", "RASTER"}
 	}
-	err = r.burn(ctx, from, to, args, n)
+	if follows {
+		n, err = r.burnCutline(ctx, from, to, layer, g, optimize)
+	} else {
+		err = r.burn(ctx, from, to, append(r.args(layer), optimize...), n)
+	}
 	// Closing writes the pixels.
 	err = errors.Join(err, try(path, "write", func() bool { c.GDALClose(to); return true }))
 	if ctx.Err() != nil {

@@ -2,6 +2,7 @@ package gdal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"leat/internal/driver"
 
@@ -64,12 +65,18 @@ func (r *VectorRequest) scanFeatures(ctx context.Context, from hDataset, layer *
 		if t != 0 {
 			defer onThread(func() { c.OCTDestroyCoordinateTransformation(t) })
 		}
+		var failed error
 		what, err := r.eachFeature(ctx, l, 0, func(f hFeature) string {
 			h := c.OGR_F_GetGeometryRef(f)
 			if h == 0 || c.OGR_G_IsEmpty(h) != 0 {
 				return ""
 			}
 			n.Features++
+			if r.Cutline {
+				if failed = r.checkPolygon(h, c.OGR_F_GetFID(f)); failed != nil {
+					return "failed"
+				}
+			}
 			if name := unsupportedGeometry(h); name != "" {
 				return fmt.Sprintf("feature %d is or has a %s", c.OGR_F_GetFID(f), name)
 			}
@@ -81,6 +88,9 @@ func (r *VectorRequest) scanFeatures(ctx context.Context, from hDataset, layer *
 			}
 			return ""
 		})
+		if failed != nil {
+			return errors.Join(err, failed)
+		}
 		if err == nil && what != "" {
 			err = fmt.Errorf("%s: %s, which GDAL does not burn: convert it to lines and polygons first, with: ogr2ogr -explodecollections -nlt CONVERT_TO_LINEAR straight.gpkg %s; or exclude such features by a condition",
 				r.name(), what, driver.GDALName(r.name()))

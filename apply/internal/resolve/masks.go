@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"leat/apply/internal/jobspec"
@@ -57,6 +58,45 @@ func (f *File) resolveValidity(layer, band int, spec jobspec.Input,
 		s.Alpha = f.Info.AlphaBand()
 	}
 	return nodata, s, nil
+}
+
+// impossibleNodata describes the nodata value of a file that no pixel of its type can have, where
+// nothing else says which pixels are invalid; "" if there is none. GDAL rounds some of these values
+// to others of the type.
+func (f *File) impossibleNodata(spec jobspec.Input) string {
+	if len(spec.Nodata) > 0 || f.Warp != nil || f.Vector != nil {
+		return ""
+	}
+	for i, l := range f.Layers {
+		b := &f.Info.Bands[l-1]
+		if b.NodataText != "" && b.Nodata == nil && f.Masks[i].Kind == raster.MaskNone {
+			return fmt.Sprintf("input %s (%s): no pixel of %v can be its nodata value %s, so every pixel counts", f.Name, f.Path, b.Type,
+				b.NodataText)
+		}
+	}
+	return ""
+}
+
+// nodataNotes returns notes on nodata values that no pixel can have.
+func (in *Inputs) nodataNotes(job *jobspec.Job) (notes []outcome.Note) {
+	if job.Controls.NoMask {
+		return nil
+	}
+	odd := 0
+	for _, f := range in.Files {
+		text := f.impossibleNodata(job.Inputs[f.Name])
+		if text == "" {
+			continue
+		}
+		if odd++; odd <= maxNotes {
+			notes = append(notes, outcome.Note{Field: "Input.Nodata", Text: text})
+		}
+	}
+	if odd > maxNotes {
+		notes = append(notes, outcome.Note{Field: "Input.Nodata",
+			Text: fmt.Sprintf("%d more files have nodata values that no pixel can have", odd-maxNotes)})
+	}
+	return notes
 }
 
 // indexMasks finds the mask planes that a block of the file needs: layers with the same mask share

@@ -97,6 +97,7 @@ func (r *Job) combine(ctx context.Context, store any) (err error) {
 		return err
 	}
 	r.note(in.notes()...)
+	r.note(in.nodataNotes(job)...)
 	r.note(paletteNotes(in)...)
 	r.Warnings = in.warnings()
 	if expressions || job.Variables != nil {

@@ -69,8 +69,9 @@ func (in *Inputs) addVectors(ctx context.Context, job *jobspec.Job, grid raster.
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(job.Vectors)) {
 		v := job.Vectors[name]
-		f, err := openVector(ctx, name, &v, grid, copies[v.Path])
-		if err == nil && name == job.Controls.Cutline {
+		cutline := name == job.Controls.Cutline
+		f, err := openVector(ctx, name, &v, grid, copies[v.Path], cutline)
+		if err == nil && cutline {
 			err = checkPolygons(&f.Vector.layer)
 		}
 		if err == nil {
@@ -105,8 +106,9 @@ func checkPolygons(l *gdal.VectorLayer) error {
 // openVector checks a vector and describes its future raster. local is its copy; nil if it is in no
 // store.
 func openVector(ctx context.Context, name string, v *jobspec.Vector, grid raster.Grid,
-	local *VectorCopy) (*File, error) {
+	local *VectorCopy, cutline bool) (*File, error) {
 	request := vectorRequest(v)
+	request.Cutline = cutline
 	if local != nil {
 		request.Path, request.Name = local.Path, v.Label()
 	}
