@@ -51,7 +51,7 @@ func TestFormatWithoutTypes(t *testing.T) {
 		px[i] = int32(i % 200)
 	}
 	res := mustRun(t, sliceJob(mapGrid(64, 64, 0, 0), px, o))
-	if w := strings.Join(noteTexts(res.Outputs[0].Warnings), "; "); !strings.Contains(w, "these are read as uint8") {
+	if w := strings.Join(noteTexts(res.Outputs[0].Warnings), "; "); !strings.Contains(w, "which are read as uint8") {
 		t.Errorf("the warnings are %q", w)
 	}
 	f, err := gdal.Open(o.Path, nil)

@@ -32,7 +32,7 @@ func TestFormatsRejectedBeforeRun(t *testing.T) {
 		"GeoTIFF's ending": {Output{Path: "o.tif", Format: "HFA", Type: u8}, 1,
 			[]string{"field Output.Format=GTiff", "whose ending is .img"}},
 		"an ending of a third": {Output{Path: "o.png", Format: "HFA", Type: u8}, 1,
-			[]string{"that of PNG, and the format is to be HFA", "field Output.Format=PNG", "whose ending is .img"}},
+			[]string{"that of PNG, but the format is HFA", "field Output.Format=PNG", "whose ending is .img"}},
 		"of a format without": {Output{Path: "o.jpeg", Format: "ENVI", Type: u8}, 1,
 			[]string{"that of JPEG", "ENVI", "whose ending is .envi"}},
 		"creation option": {Output{Path: "o.img", Format: "HFA", Options: []string{"COMPRESED=YES"}, Type: u8},
@@ -174,7 +174,7 @@ func TestFormatNoClobber(t *testing.T) {
 	job.Func = func(ctx context.Context, b *Block) error { // another process is faster
 		return errors.Join(os.WriteFile(path, []byte("theirs"), 0o600), work(ctx, b))
 	}
-	failRun(t, job, "exists by now", "field Output.NoClobber")
+	failRun(t, job, "created during the run", "field Output.NoClobber")
 	if string(fileBytes(t, path)) != "theirs" {
 		t.Error("it was replaced")
 	}

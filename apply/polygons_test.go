@@ -299,9 +299,9 @@ func TestPolygonErrors(t *testing.T) {
 		"names":   {func(_ *Job, o *Output) { o.LayerNames = []string{"a"} }, "polygons have no names of bands"},
 		"scale":   {func(_ *Job, o *Output) { o.Scale = 2 }, "polygons have no scale"},
 		"format":  {func(_ *Job, o *Output) { o.Format = "GPKG" }, "polygons have no format"},
-		"ending":  {func(_ *Job, o *Output) { o.Path = filepath.Join(dir, "p.shp") }, "expected a name that ends so"},
+		"ending":  {func(_ *Job, o *Output) { o.Path = filepath.Join(dir, "p.shp") }, "expected a name with one of these endings"},
 		"raster":  {func(_ *Job, o *Output) { o.Polygons, o.Path = false, filepath.Join(dir, "p.tif") }, "the output is a raster"},
-		"clobber": {func(_ *Job, o *Output) { o.NoClobber = true }, "exists and is not to be replaced"},
+		"clobber": {func(_ *Job, o *Output) { o.NoClobber = true }, "exists and must not be replaced"},
 		"no CRS": {func(job *Job, o *Output) {
 			job.Inputs, job.Expressions["p"], job.Expressions["r"] = nil, "x > 5", "x"
 			job.Controls.Grid = &raster.Grid{Width: 9, Height: 9, HasTransform: true,

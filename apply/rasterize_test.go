@@ -218,7 +218,7 @@ func TestVectorChangedDuringRasterize(t *testing.T) {
 	})
 	out := t.TempDir()
 	failRun(t, vectorJob(out, vectorGrid(), map[string]Vector{"v": {Path: filepath.Join(dir, "fields.shp")}}),
-		"vector v", "fields.dbf was changed at", "while it was rasterised")
+		"vector v", "fields.dbf was changed at", "while it was rasterized")
 	noDirs(t, out)
 }
 

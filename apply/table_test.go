@@ -223,7 +223,7 @@ func TestTableErrors(t *testing.T) {
 				t.Fatal(err)
 			}
 			j.Outputs["sums"] = o
-		}, []string{"old.txt exists and is not to be replaced"}},
+		}, []string{"old.txt exists and must not be replaced"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			job := tableJob(dir, 64)

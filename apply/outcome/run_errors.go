@@ -129,7 +129,7 @@ func (e *ResumeError) Unwrap() error { return e.Err }
 // more than one state of it and can't be resumed.
 type InputChangedError struct {
 	Change string // the file and what happened to it: "a.tif was written to"
-	During string // what the run did with the file: "read" or "rasterised"
+	During string // what the run did with the file: "read" or "rasterized"
 	// Overwritten is true if the file was written to, and false if another one replaced it.
 	Overwritten bool
 }

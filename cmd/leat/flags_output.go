@@ -125,7 +125,7 @@ func (f *outputFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.diagonals, "diagonals", false, "pixels that touch at a corner are connected in polygons too")
 	fl.BoolVar(&f.noClobber, "no-clobber", false, "an output that exists is an error")
 	fl.StringVar(&f.tempDir, "tmpdir", "",
-		"`DIR`: where unfinished outputs are kept, and vectors rasterised (default: the directory of each output; of URLs: the system's directory for temporary files)")
+		"`DIR`: where unfinished outputs are kept, and vectors rasterized (default: the directory of each output; of URLs: the system's directory for temporary files)")
 }
 
 // Finalize reads the values of the options, as far as they are right.

@@ -87,7 +87,8 @@ func parseAnswer(body []byte, n int) (*answer, [][]byte, error) {
 			return nil, nil, errors.New("an offset or length in shared memory is negative, expected at least 0")
 		}
 		if !o.Type.Valid() || o.Bands < 1 || o.Bands > 1<<16 {
-			return nil, nil, fmt.Errorf("it has %d bands of type %d", o.Bands, o.Type)
+			return nil, nil, fmt.Errorf("it has %d bands of type %d, expected at least one band of a known type", o.Bands,
+				o.Type)
 		}
 		parts = append(parts, t.Take(o.Bytes))
 	}

@@ -226,16 +226,16 @@ func (o *dispatcher) takeWorkerValues() error {
 // be running where the error does not say so: when all blocks are done, so that the run succeeds,
 // and when the run was canceled, so that the cause is the whole error.
 func (o *dispatcher) workersLeft(ctx context.Context, err error) error {
-	tell := func(s *worker.StopError) { o.log.Warn("ending workers failed", "error", s) }
+	warn := func(s *worker.StopError) { o.log.Warn("ending workers failed", "error", s) }
 	cause := context.Cause(ctx)
 	switch e := err.(type) {
 	case *worker.StopError:
-		tell(e)
+		warn(e)
 		err = nil
 	case *worker.RunError:
 		for _, after := range e.After {
 			if s := new(worker.StopError); cause != nil && errors.As(after, &s) {
-				tell(s)
+				warn(s)
 			}
 		}
 	}

@@ -72,7 +72,7 @@ func (f *Function) decodeValues(list [][]byte) ([]any, error) {
 		return nil, nil
 	}
 	if f.Emits == nil {
-		return nil, fmt.Errorf("the block emitted values, and the job does not say of what type they are (Job.Emits)")
+		return nil, errors.New("the block emitted values, and the job has no codec for them (Job.Emits)")
 	}
 	var values []any
 	for _, b := range list {

@@ -44,7 +44,7 @@ func (r *Rasterizer) Rasterize(ctx context.Context, in *resolve.Inputs) (_ *reso
 		return in, nil, nil
 	}
 	if r.directory, err = rundir.Make(r.Plan.Dir); err != nil {
-		return nil, nil, fmt.Errorf("the directory to rasterise vectors in can't be made in %s: %w", r.Plan.Dir,
+		return nil, nil, fmt.Errorf("the directory to rasterize vectors in can't be made in %s: %w", r.Plan.Dir,
 			plainPath(err))
 	}
 	if notes, err = r.burnAll(ctx, list); err != nil {
@@ -119,14 +119,14 @@ func (r *Rasterizer) checkVectorSpace(list []*resolve.File) error {
 		least += 4096 + f.Vector.PixelBytes()/1000 // deflate compresses to a thousandth at best
 	}
 	if free := int64(st.Bavail) * int64(st.Bsize); free < least {
-		return r.vectorDiskFull(fmt.Errorf("%s are free, and the rasters of the vectors take %s at least", units.FormatSize(free),
-			units.FormatSize(least)))
+		return r.vectorDiskFull(fmt.Errorf("%s are free, and the rasters of the vectors take at least %s",
+			units.FormatSize(free), units.FormatSize(least)))
 	}
 	return nil
 }
 
 func (r *Rasterizer) vectorDiskFull(err error) error {
-	return jobspec.Errorf(r.Plan.DirField, "the disk of %s, where vectors are rasterised, is full: %w",
+	return jobspec.Errorf(r.Plan.DirField, "the disk of %s, where vectors are rasterized, is full: %w",
 		filepath.Dir(r.directory.Path), err)
 }
 
@@ -142,7 +142,7 @@ func (r *Rasterizer) burn(ctx context.Context, f *resolve.File) (burned gdal.Ras
 		if ctx.Err() == nil && r.full() {
 			return burned, r.vectorDiskFull(err)
 		}
-		return burned, fmt.Errorf("vector %s can't be rasterised (in %s): %w", f.Name, filepath.Dir(r.directory.Path),
+		return burned, fmt.Errorf("vector %s can't be rasterized (in %s): %w", f.Name, filepath.Dir(r.directory.Path),
 			err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
@@ -152,7 +152,7 @@ func (r *Rasterizer) burn(ctx context.Context, f *resolve.File) (burned gdal.Ras
 	now := f.Vector.State(&v, slices.Collect(f.Vector.StateFiles(resolve.VectorFile(&v))))
 	if text := f.Vector.Since(f.Path, now); text != "" {
 		return burned, fmt.Errorf("vector %s: %w", f.Name,
-			&outcome.InputChangedError{Change: text, During: "rasterised"})
+			&outcome.InputChangedError{Change: text, During: "rasterized"})
 	}
 	fault.Point("apply.rasterised")
 	return burned, nil

@@ -171,7 +171,7 @@ func (w *remoteWorker) Holds() int {
 // memory.
 func (w *remoteWorker) Read(ctx context.Context, l client.Lease) (any, error) {
 	if total := w.shared.blocks.Count(); l.Block < 0 || l.Block >= total {
-		return nil, fmt.Errorf("block %d of %d", l.Block, total)
+		return nil, fmt.Errorf("block %d out of range (the run has %d)", l.Block, total)
 	}
 	if w.reader == nil {
 		return w.attach(l)

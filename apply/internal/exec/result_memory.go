@@ -76,7 +76,8 @@ func (m *resultMemory) data(res *coordinator.Result, o *answerOutput) ([]byte, e
 	}
 	area := m.areas[res.Number]
 	if o.At < 0 || o.Shared > len(area) || o.At > len(area)-o.Shared {
-		return nil, fmt.Errorf("%d bytes of tiles at offset %d of shared memory of %d bytes", o.Shared, o.At, len(area))
+		return nil, fmt.Errorf("it has %d bytes of tiles at offset %d, beyond its shared memory of %d bytes", o.Shared,
+			o.At, len(area))
 	}
 	return area[o.At : o.At+o.Shared : o.At+o.Shared], nil
 }

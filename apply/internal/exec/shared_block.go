@@ -209,14 +209,15 @@ func (s *sharedBlock) open(files []*resolve.File, overlap int, b block.Block, me
 		a := &s.Arrays[i]
 		part := func(at, n int) ([]byte, error) {
 			if at < 0 || n > len(memory)-at {
-				return nil, fmt.Errorf("block %d: an array of %d bytes at byte %d of %d", b.Number, n, at, len(memory))
+				return nil, fmt.Errorf("block %d: an array of %d bytes at offset %d, beyond its memory of %d bytes",
+					b.Number, n, at, len(memory))
 			}
 			return memory[at : at+n : at+n], nil
 		}
 		n, ok := ndarray.ByteSize(f.Type, len(f.Layers), w.Height, w.Width)
 		if !ok || a.Type != f.Type || len(a.Shape) != 3 || a.Shape[0] != len(f.Layers) || a.Shape[1] != w.Height ||
 			a.Shape[2] != w.Width || a.Offset%regionAlign != 0 {
-			return nil, fmt.Errorf("block %d: an array of %v with shape %v for %s", b.Number, a.Type, a.Shape, f.Path)
+			return nil, fmt.Errorf("block %d: an array of %v with shape %v does not fit %s", b.Number, a.Type, a.Shape, f.Path)
 		}
 		store, err := part(a.Offset, n)
 		if err != nil {

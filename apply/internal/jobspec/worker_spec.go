@@ -129,7 +129,7 @@ func PlainScales(info *raster.Info, used bool) error {
 // from the one that the run opened.
 func (d *InputSpec) Check(version *FileVersion, now raster.Info) error {
 	if d.Version == nil {
-		return fmt.Errorf("%s: the run does not say which version of it is to be read", d.Path)
+		return fmt.Errorf("%s: the run does not say which version to read", d.Path)
 	}
 	if text := d.Version.Mismatch(version, d.Path); text != "" {
 		return errors.New(text)

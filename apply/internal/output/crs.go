@@ -30,7 +30,7 @@ func ResolveCRS(outs []*Output, grid *raster.Grid) (note string, err error) {
 			if err != nil {
 				return "", fmt.Errorf("%w, and %v can't be written otherwise: %w", cause, *crs, err)
 			}
-			holdAside(outs, wkt)
+			storeInAuxXML(outs, wkt)
 			return fmt.Sprintf("%v: GeoTIFFs have them in their .aux.xml", cause), nil
 		}
 	}
@@ -41,13 +41,13 @@ func ResolveCRS(outs []*Output, grid *raster.Grid) (note string, err error) {
 	if crs.Keys = system.Keys; system.Keys != nil {
 		return "", tiffwrite.CheckGeoreference(*grid)
 	}
-	holdAside(outs, system.WKT)
+	storeInAuxXML(outs, system.WKT)
 	return fmt.Sprintf("no geo keys express the coordinate reference system %v: GeoTIFFs have %s in their .aux.xml",
 		*crs, held), nil
 }
 
-// holdAside makes GeoTIFF outputs have the system, and ground control points, in their .aux.xml.
-func holdAside(outs []*Output, wkt string) {
+// storeInAuxXML makes GeoTIFF outputs store the CRS, and ground control points, in their .aux.xml.
+func storeInAuxXML(outs []*Output, wkt string) {
 	for _, o := range outs {
 		if o.Spec.isNative() {
 			o.WKT = wkt

@@ -42,7 +42,7 @@ func (*gdalFormat) check(o *Output) []error {
 			s.Label())
 	}
 	if s.COG {
-		bad("COG", "a COG by leat is a GeoTIFF, and the format is to be %s", s.Format)
+		bad("COG", "leat writes a COG as GeoTIFF, but the format is %s", s.Format)
 	}
 	if strings.EqualFold(s.Format, "COG") && len(s.Overviews) > 0 {
 		bad("Overviews", "overview levels %s: the format COG makes its own", listText(s.Overviews))
@@ -135,7 +135,7 @@ func (f *gdalFormat) find(o *Output) error {
 	}
 	f.driver, o.Spec.Format = &d, d.Name
 	if other := otherEnding(&d, o.Spec.Path); other != "" {
-		text := fmt.Sprintf("output %s: %s: its ending is that of %s, and the format is to be %s", o.Name,
+		text := fmt.Sprintf("output %s: %s: its ending is that of %s, but the format is %s", o.Name,
 			o.Spec.Label(), other, d.Name)
 		if usual := usualEnding(&d); usual != "" {
 			text += ", whose ending is " + usual

@@ -266,7 +266,7 @@ func (s *gdalFile) compare(notes *gdalFormat, path string, exact bool) error {
 	var sub *gdal.SubdatasetsError
 	if errors.As(err, &sub) {
 		notes.note(outcome.Note{
-			Text: fmt.Sprintf("the format %s makes a raster of its own of each band", name)})
+			Text: fmt.Sprintf("the format %s stores each band as a separate raster", name)})
 		return nil
 	}
 	if err != nil {
@@ -317,7 +317,7 @@ func (s *gdalFile) compare(notes *gdalFormat, path string, exact bool) error {
 		switch {
 		case b.Type == s.spec.Type:
 		case exact: // the sample had the type
-			notes.note(outcome.Note{Text: fmt.Sprintf("the format %s has no type of pixels: these are read as %v", name, b.Type)})
+			notes.note(outcome.Note{Text: fmt.Sprintf("the format %s does not store the type of pixels, which are read as %v", name, b.Type)})
 		default:
 			return &outcome.FieldError{Field: "Output.Type", Value: b.Type.String(),
 				Err: fmt.Errorf("the format %s stores pixels of %v instead of %v", name, b.Type, s.spec.Type)}

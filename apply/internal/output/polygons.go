@@ -50,7 +50,7 @@ func (*polygons) check(o *Output) []error {
 	case s.Path == "":
 		bad("Path", "no file is given")
 	case !HoldsPolygons(s.Path):
-		bad("Path", "%s: polygons are written as .gpkg or .geojson, expected a name that ends so", s.Label())
+		bad("Path", "%s: polygons are written as .gpkg or .geojson, expected a name with one of these endings", s.Label())
 	}
 	if s.Sieve < 0 || s.Sieve > math.MaxInt32 {
 		bad("Sieve", "a sieve of %d pixels: expected 1 to %d", s.Sieve, math.MaxInt32)

@@ -17,10 +17,11 @@ import (
 
 // clobbers returns the error about a file that appeared during the run.
 func (o *Output) clobbers() error {
-	return jobspec.Errorf("Output.NoClobber", "output %s: %s exists by now and is not to be replaced", o.Name, o.Spec.Path)
+	return jobspec.Errorf("Output.NoClobber", "output %s: %s was created during the run and must not be replaced", o.Name,
+		o.Spec.Path)
 }
 
-// checkClobber returns an error if the output exists and is not to be replaced.
+// checkClobber returns an error if the output exists and must not be replaced.
 func (o *Output) checkClobber() error {
 	if _, err := os.Stat(localpath.Absolute(o.Spec.Path)); err == nil && o.Spec.NoClobber {
 		return o.clobbers()

@@ -66,11 +66,11 @@ func (o *Output) checkStore(ctx context.Context, store Store, log *slog.Logger) 
 	if s.NoClobber {
 		switch there, err := store.Exists(ctx, s.Path); {
 		case errors.Is(err, fs.ErrPermission):
-			bad("Output.NoClobber", "it is unknown whether %s exists, and it is not to be replaced: %w", s.Label(), err)
+			bad("Output.NoClobber", "it is unknown whether %s exists, and it must not be replaced: %w", s.Label(), err)
 		case err != nil:
 			bad("", "%w", err)
 		case there:
-			bad("Output.NoClobber", "%s exists and is not to be replaced", s.Label())
+			bad("Output.NoClobber", "%s exists and must not be replaced", s.Label())
 		}
 	}
 	var unseen []string

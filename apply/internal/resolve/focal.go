@@ -73,7 +73,7 @@ func ground(grid raster.Grid, domain block.Window) expr.Ground {
 	return expr.UnknownGround
 }
 
-// lookUp returns a system whose geo keys or WKT do not tell its coordinates as its code has it.
+// lookUp returns a system by its code, if its geo keys or WKT do not say what its coordinates are.
 func lookUp(crs raster.CRS) raster.CRS {
 	if keys, err := tiffwrite.KeysOfCode(crs.Code); err == nil {
 		return raster.CRS{Keys: keys}

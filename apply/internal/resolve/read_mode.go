@@ -79,7 +79,7 @@ func (f *File) chooseMode(ctx context.Context, windows iter.Seq[block.Window]) e
 	case noStage == nil && f.Warp != nil:
 		f.Mode, f.ReadReason = jobspec.ReadStaged, "it is warped from the local disk"
 	case noStage == nil && noPieces != nil:
-		f.Mode, f.ReadReason = jobspec.ReadStaged, fmt.Sprintf("the job needs %s, and its server gives no parts", share)
+		f.Mode, f.ReadReason = jobspec.ReadStaged, fmt.Sprintf("the job needs %s, and its server sends no parts of files", share)
 	case noStage == nil && mixed:
 		f.Mode, f.ReadReason = jobspec.ReadStaged,
 			fmt.Sprintf("the job needs %s, and its server reports no version of it", share)
@@ -89,7 +89,7 @@ func (f *File) chooseMode(ctx context.Context, windows iter.Seq[block.Window]) e
 		f.mixed = mixed
 		f.Mode, f.ReadReason = jobspec.ReadPieces, fmt.Sprintf("the job needs %s, and it can't be staged: %v", share, noStage)
 	default:
-		return fmt.Errorf("input %s: %w, and it can't be brought to local disk: %w", f.Name, noPieces, noStage)
+		return fmt.Errorf("input %s: %w, and it can't be staged: %w", f.Name, noPieces, noStage)
 	}
 	return nil
 }

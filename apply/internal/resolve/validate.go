@@ -56,14 +56,14 @@ func validate(job *jobspec.Job, partial bool) error {
 			bad("Input.Times", "input %s: %s for %s, expected one for each", name, units.Count(len(in.Times), "time"),
 				units.Count(len(in.Files), "file"))
 		case in.Times != nil && in.FindTimes:
-			bad("Input.Times", "input %s: its times are given, and are to be found, expected one of them", name)
+			bad("Input.Times", "input %s: its times are given, and searched for in its files too, expected one of the two", name)
 		}
 		if in.Groups != nil {
 			switch sum := groupedFiles(in.Groups); {
 			case !in.List || sum != len(in.Files):
 				bad("Input.Groups", "input %s: groups of %d files, expected a list of as many and not one of %d", name, sum, len(in.Files))
 			case job.Function.Defined && job.Variables == nil && len(in.Groups) < len(in.Files):
-				bad("Input.Groups", "input %s: files are grouped, which expressions have and functions do not", name)
+				bad("Input.Groups", "input %s: groups of files need expressions, and the job has a function", name)
 			}
 		}
 		if in.Scale-in.Scale != 0 || in.Offset-in.Offset != 0 {
@@ -109,7 +109,7 @@ func validate(job *jobspec.Job, partial bool) error {
 	switch {
 	case !job.Function.MergesWorkers:
 	case job.Expressions != nil:
-		bad("MergeWorkers", "the job merges values of workers, which expressions do not have, expected a function")
+		bad("MergeWorkers", "merging values of workers needs a function, and the job has expressions")
 	case !job.Function.Closes:
 		bad("MergeWorkers", "the job merges values of workers, and has no Close that returns them")
 	}
@@ -167,7 +167,7 @@ func validateCutline(job *jobspec.Job, partial bool) (errs []error) {
 	case !known && !partial:
 		bad("the cutline %q is not the name of a vector", name)
 	case job.Function.Defined && job.Variables == nil:
-		bad("a job with a function has a cutline, which expressions have and functions do not")
+		bad("a cutline needs expressions, and the job has a function")
 	case v.Burn != nil || v.Attribute != "" || v.Null != nil || v.Nodata != "":
 		bad("the cutline %s burns values, expected one without a value, an attribute, a null or nodata", name)
 	}
@@ -235,7 +235,7 @@ func validatePaths(job *jobspec.Job) []error {
 			case !st.IsDir() && !st.Mode().IsRegular():
 				bad("Output.Path", "output %s: %s: %w", name, o.Path, regular.ErrSpecial)
 			case o.NoClobber:
-				bad("Output.NoClobber", "output %s: %s exists and is not to be replaced", name, o.Path)
+				bad("Output.NoClobber", "output %s: %s exists and must not be replaced", name, o.Path)
 			}
 		}
 		if o.TempDir != "" {
@@ -312,12 +312,12 @@ func validateVectors(job *jobspec.Job) (wrong []error, lacking error) {
 	if on := job.Concurrency.On; on != nil && !on.Capabilities().Local && job.Concurrency.SharedTemp == "" {
 		if on.Capabilities().NoSharedFS {
 			bad("Concurrency.SharedTemp",
-				"vectors are rasterised to a file, and workers of %s share no directory with this machine in which they could read it",
+				"vectors are rasterized to a file, and workers of %s share no directory with this machine to read it from",
 				on.Name())
 		} else if !slices.ContainsFunc(slices.Collect(maps.Values(job.Outputs)),
 			func(o jobspec.Output) bool { return !storeurl.Is(o.Path) }) {
 			bad("Concurrency.SharedTemp",
-				"vectors are rasterised to a file next to the first output, and no output is a file that workers of %s could reach too",
+				"vectors are rasterized to a file next to the first output, and no output is a file that workers of %s can reach",
 				on.Name())
 		}
 	}

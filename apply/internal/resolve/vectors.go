@@ -40,7 +40,7 @@ type pendingRaster struct{ info raster.Info }
 func (u *pendingRaster) Info() *raster.Info { return &u.info }
 func (u *pendingRaster) Close() error       { return nil }
 func (u *pendingRaster) Read(context.Context, []int, raster.Window, *ndarray.Array) error {
-	return fmt.Errorf("%s was not rasterised", u.info.Path)
+	return fmt.Errorf("%s was not rasterized", u.info.Path)
 }
 
 // VectorFile returns the path of the source if it is a file or directory on this machine, else "".

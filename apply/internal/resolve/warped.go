@@ -80,7 +80,7 @@ func validateWarps(job *jobspec.Job) []error {
 	for _, name := range slices.Sorted(maps.Keys(job.Inputs)) {
 		if method := job.Inputs[name].Resample; method != "" {
 			if err := gdal.CheckMethod(method); errors.Is(err, gdal.ErrNotInstalled) {
-				errs = append(errs, jobspec.Errorf("Input.Resample", "input %s is to be resampled by %s, which needs GDAL: %w",
+				errs = append(errs, jobspec.Errorf("Input.Resample", "input %s: resampling by %s needs GDAL: %w",
 					name, method, err))
 			} else if err != nil {
 				errs = append(errs, &outcome.JobError{Err: jobspec.Errorf("Input.Resample", "input %s: %w", name, err)})
@@ -125,7 +125,7 @@ func warpAll(job *jobspec.Job, files []*File, ref raster.Grid, refName string) e
 	for i, f := range files {
 		g.Go(func() error {
 			if err := f.warpOnto(job, ref, most); err != nil {
-				errs[i] = fmt.Errorf("input %s: %s is not on %s: %s; it can't be brought there: %w", f.Name, f.Path,
+				errs[i] = fmt.Errorf("input %s: %s is not on %s: %s; it can't be warped: %w", f.Name, f.Path,
 					where, OffGrid(f.Info.Grid, ref), err)
 			}
 			return nil
