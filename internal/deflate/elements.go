@@ -81,7 +81,7 @@ func (e *Encoder) elements(tokens []uint32, src []byte, at, end int) int {
 			n = appendLiteralPairs(tokens, n, src, done, from)
 		}
 		if length >= elementMatch && d <= maxPeriod {
-			end := matchEnd(src, to, d, end)
+			end := repeatEnd(src, to, d, end)
 			length += end - to
 			to = end
 		}

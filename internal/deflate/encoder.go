@@ -70,6 +70,7 @@ const (
 
 // Limits of the size to which runs encodes a sample, as a part of its own size.
 const (
+	blank = 128 // below 1/128 there is only nodata; in small tiles elements save a byte
 	empty = 32  // below 1/32 there are large areas without data
 	full  = 4   // below 1/4 the data repeat, and above 3/4, in scenes, pixels repeat too seldom
 	noisy = 500 // above 1-1/500, matches of elements are not tried
@@ -200,6 +201,9 @@ func (e *Encoder) choose(src []byte, at, end int) matcher {
 		if try((*Encoder).sparse, saving) && e.kind != other {
 			return best
 		}
+		if e.kind == pixels && end-at >= blockSize && body < s.raw/blank {
+			return best
+		}
 		if e.kind != planes {
 			try((*Encoder).elements, saving)
 			return best
@@ -269,11 +273,12 @@ func (s *sample) size(find matcher) (body, head int) {
 
 // sizeWith is size after pieces have been added to the counts of before bytes.
 func (s *sample) sizeWith(pieces []piece, find matcher, before int) (body, head int) {
-	c := &s.e.next
+	c, n := &s.e.next, 0
 	for _, p := range pieces {
-		c.count(s.e.tokens[:find(s.e, s.e.tokens, s.src, p.at, p.end)], s.src)
+		n += find(s.e, s.e.tokens[n:], s.src, p.at, p.end)
 		before += p.end - p.at
 	}
+	c.count(s.e.tokens[:n], s.src)
 	body, head = c.size()
 	return body * (s.raw / 8) / before, head
 }

@@ -42,15 +42,18 @@ func (e *Encoder) runs(tokens []uint32, src []byte, at, end int) int {
 // match with the row above includes the values other than 0 that a predictor leaves at the
 // beginning of a row.
 func (e *Encoder) sparse(tokens []uint32, src []byte, at, end int) int {
-	row := e.row
+	row, above := e.row, distToken(uint32(e.row))
 	n, i, done := 0, at, at // done: all before it has tokens
 	for i < end-matchGuard {
 		v := load(src, i)
 		if i >= row && uint32(load(src, i-row)^v) == 0 {
 			n = appendLiterals(tokens, n, src, done, i)
-			to := matchEnd(src, i+4, row, min(end, i+maxMatch))
-			tokens[n] = distToken(uint32(row)) | (firstLength + uint32(to-i) - minMatch)
-			n, i, done = n+1, to, to
+			to := repeatEnd(src, i+4, row, end)
+			if rest := (to - i) % maxMatch; rest < 4 || to-rest >= end-matchGuard {
+				to -= rest // its symbol would cost more than it saves
+			}
+			n = appendMatch(tokens, n, above, to-i, minMatch)
+			i, done = to, to
 			continue
 		}
 		if uint32(v^v>>8) == 0 {

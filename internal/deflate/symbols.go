@@ -96,17 +96,25 @@ func matchEnd(src []byte, i, d, end int) int {
 	return i
 }
 
+// repeatEnd is matchEnd for matches that may be long. It compares 256 bytes at once.
+func repeatEnd(src []byte, i, d, end int) int {
+	const wide = 256
+	for i+wide <= end && *(*[wide]byte)(src[i:]) == *(*[wide]byte)(src[i-d:]) {
+		i += wide
+	}
+	return matchEnd(src, i, d, end)
+}
+
 // runEnd is matchEnd at a distance of 1. It compares 32 bytes at once, since runs may be long.
 func runEnd(src []byte, i, end int) int {
 	v := uint64(src[i-1]) * 0x0101010101010101
-	for i+32 <= end {
+	for near := min(end, i+1024); i+32 <= near; i += 32 {
 		p := (*[32]byte)(src[i:])
 		if (load(p[:], 0)^v)|(load(p[:], 8)^v)|(load(p[:], 16)^v)|(load(p[:], 24)^v) != 0 {
-			break
+			return matchEnd(src, i, 1, end)
 		}
-		i += 32
 	}
-	return matchEnd(src, i, 1, end)
+	return repeatEnd(src, i, 1, end)
 }
 
 // appendRun stores the tokens of a run of length bytes at distance 1 from n on and returns the next
