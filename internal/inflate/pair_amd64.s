@@ -4,12 +4,13 @@
 // The loop of Pair with BMI2 and AVX2: a step of one stream, then a step of the other, whose
 // lookups do not wait for each other. A step takes the literals of an entry and the match after
 // them without a branch between the two, which would often be mispredicted; after literals alone,
-// a match of no bytes. The buffers are those of fast_amd64.s.
+// a match of no bytes. The buffers are those of fast_amd64.s, but not shifted: here fewer
+// instructions matter more than the time of one load.
 //
 //	SI, R8   next byte of the source
 //	DI, R9   next byte of the target
-//	BX, R12  buf<<2
-//	CX, R13  have+2, of which the lowest six bits count
+//	BX, R12  buf
+//	CX, R13  have, of which the lowest six bits count
 //	DX, BP   entry of the next bits
 //	R10      the pair
 
@@ -26,12 +27,10 @@
 	MOVQ (dec+Decoder_buf)(R10), buf \
 	MOVQ (dec+Decoder_have)(R10), have \
 	MOVQ (dec+Decoder_litBits)(R10), AX \
-	MOVL $4, R11 \
+	MOVL $1, R11 \
 	SHLXQ AX, R11, R11 \
-	SUBQ $4, R11 \
+	DECQ R11 \
 	MOVQ R11, mask \
-	SHLQ $2, buf \
-	ADDQ $2, have \
 	SHLXQ have, (in), AX \
 	ORQ AX, buf \
 	NEXT(dec, buf, e, mask)
@@ -39,12 +38,10 @@
 // LEAVE stores the state of a stream.
 #define LEAVE(dec, in, out, buf, have, dst, src) \
 	ANDL $63, have \
-	SUBQ $2, have \
 	SUBQ src, in \
 	SUBQ dst, out \
 	MOVQ in, (dec+Decoder_in)(R10) \
 	MOVQ out, (dec+Decoder_out)(R10) \
-	SHRQ $2, buf \
 	MOVQ buf, (dec+Decoder_buf)(R10) \
 	MOVQ have, (dec+Decoder_have)(R10)
 
@@ -68,21 +65,19 @@
 #define REFILL(in, buf, have) \
 	SHLXQ have, (in), AX \
 	ORQ AX, buf \
-	MOVL have, AX \
-	SHRL $3, AX \
-	ANDL $7, AX \
-	SUBQ AX, in \
-	ADDQ $7, in \
+	RORXL $3, have, AX \
+	ANDNL ·seven(SB), AX, AX \
+	ADDQ AX, in \
 	ORL $56, have
 
 // NEXT looks up the entry of the next bits.
 #define NEXT(dec, buf, e, mask) \
 	MOVL buf, e \
 	ANDL mask, e \
-	MOVL (dec+Decoder_lit)(R10)(e*1), e
+	MOVL (dec+Decoder_lit)(R10)(e*4), e
 
 // LITERALS stores the literals of e, gives the length after them in R11 and the entry of the
-// distance in AX; after literals alone, 0 and noDistance.
+// distance in AX; after literals alone, zero and noDistance.
 #define LITERALS(dec, out, buf, have, e) \
 	RORXL $const_byteAt, e, AX \
 	MOVW AX, (out) \
@@ -94,13 +89,11 @@
 	ADDL $const_shortest, R11 \
 	SHRXQ e, buf, buf \
 	SUBL e, have \
-	MOVL buf, AX \
-	ANDL $(4*(1<<const_distBits-1)), AX \
-	XORL R14, R14 \
+	MOVBLZX buf, AX \
 	TESTL $const_literal, e \
-	MOVL (dec+Decoder_dist)(R10)(AX*1), AX \
+	MOVL (dec+Decoder_dist)(R10)(AX*4), AX \
 	CMOVLNE ·noDistance(SB), AX \
-	CMOVQNE R14, R11
+	CMOVLNE ·zero(SB), R11
 
 // EXTRA does so for an entry whose length has extra bits.
 #define EXTRA(dec, out, buf, have, e) \
@@ -108,8 +101,7 @@
 	MOVB AX, (out) \
 	BTL $const_literalsAt, e \
 	ADCQ $0, out \
-	RORXQ $2, buf, R11 \
-	BZHIQ e, R11, R11 \
+	BZHIQ e, buf, R11 \
 	RORXL $const_wordAt, e, R14 \
 	ANDL $const_wordMask, R14 \
 	SHRXQ R14, R11, R11 \
@@ -118,23 +110,21 @@
 	LEAQ const_shortest(R11)(R14*1), R11 \
 	SHRXQ e, buf, buf \
 	SUBL e, have \
-	MOVL buf, AX \
-	ANDL $(4*(1<<const_distBits-1)), AX \
-	MOVL (dec+Decoder_dist)(R10)(AX*1), AX
+	MOVBLZX buf, AX \
+	MOVL (dec+Decoder_dist)(R10)(AX*4), AX
 
-// DISTANCE gives in R14 the distance of the entry in AX and in R15 the first byte at it, and looks up
-// the next entry. It jumps to wrong if the distance reaches before the target.
+// DISTANCE gives in R14 the distance of the entry in AX, of which AH has the word's bits, and in R15
+// the first byte at it, and looks up the next entry. It jumps to wrong if the distance reaches before
+// the target.
 #define DISTANCE(dec, out, buf, have, e, mask, dst, wrong) \
-	RORXQ $2, buf, R14 \
-	BZHIQ AX, R14, R14 \
-	RORXL $const_wordAt, AX, R15 \
-	SHRXQ R15, R14, R14 \
-	MOVL AX, R15 \
-	SHRL $const_distAt, R15 \
+	BZHIQ AX, buf, R14 \
+	MOVBLZX AH, e \
+	SHRXQ e, R14, R14 \
 	SHRXQ AX, buf, buf \
 	SUBL AX, have \
+	SHRL $const_distAt, AX \
 	NEXT(dec, buf, e, mask) \
-	ADDQ R15, R14 \
+	ADDQ AX, R14 \
 	MOVQ out, R15 \
 	SUBQ R14, R15 \
 	CMPQ R15, dst \
@@ -154,11 +144,11 @@ loop: \
 	JHI loop \
 	JMP end
 
-// NEAR copies those of a match from a shorter distance: whole periods of 16 bytes.
+// NEAR copies those of a match from a distance that is shorter than the match and than 16, of which
+// X0 has the first bytes: whole periods of 16 bytes.
 #define NEAR(out, loop, end) \
 	MOVQ out, AX \
 	ADDQ R11, out \
-	VMOVDQU (R15), X0 \
 	LEAQ ·periods(SB), R15 \
 	MOVBQZX (R15)(R14*1), R11 \
 	SHLQ $4, R14 \
@@ -179,7 +169,6 @@ loop: \
 	JCC ended \
 	MOVQ (dec+Decoder_litBits)(R10), AX \
 	SHRXQ AX, buf, AX \
-	SHRQ $2, AX \
 	MOVL e, R15 \
 	SHRL $const_indexAt, R15 \
 	BZHIQ R15, AX, AX \
@@ -199,7 +188,7 @@ loop: \
 	JCC wrong \
 	MOVL AX, R14 \
 	MOVQ buf, AX \
-	SHRQ $(2+const_distBits), AX \
+	SHRQ $const_distBits, AX \
 	MOVL R14, R15 \
 	SHRL $const_indexAt, R15 \
 	BZHIQ R15, AX, AX \
@@ -239,12 +228,12 @@ lengthA:
 	JNZ fartherA
 distanceA:
 	DISTANCE(Pair_a, DI, BX, CX, DX, maskA-8(SP), dstA+8(FP), wrongA)
-	CMPQ R14, $16
-	JCS nearA
 	VMOVDQU (R15), X0
 	VMOVDQU X0, (DI)
 	CMPQ R11, $16
 	JHI farA
+	CMPQ R14, R11
+	JCS nearA
 	ADDQ R11, DI
 other:
 	TESTL $(const_special|const_hasExtra), BP
@@ -256,12 +245,12 @@ lengthB:
 	JNZ fartherB
 distanceB:
 	DISTANCE(Pair_b, R9, R12, R13, BP, maskB-16(SP), dstB+40(FP), wrongB)
-	CMPQ R14, $16
-	JCS nearB
 	VMOVDQU (R15), X0
 	VMOVDQU X0, (R9)
 	CMPQ R11, $16
 	JHI farB
+	CMPQ R14, R11
+	JCS nearB
 	ADDQ R11, R9
 both:
 	DECQ left-24(SP)
@@ -273,8 +262,12 @@ nearA:
 nearB:
 	NEAR(R9, fillB, both)
 farA:
+	CMPQ R14, $16
+	JCS nearA
 	FAR(DI, copyA, other)
 farB:
+	CMPQ R14, $16
+	JCS nearB
 	FAR(R9, copyB, both)
 
 specialA:
@@ -322,3 +315,11 @@ done:
 // have long been stored.
 DATA ·noDistance+0(SB)/4, $(const_noDistance<<const_distAt)
 GLOBL ·noDistance(SB), RODATA|NOPTR, $4
+
+// seven is the operand of an instruction that takes no constant.
+DATA ·seven+0(SB)/4, $7
+GLOBL ·seven(SB), RODATA|NOPTR, $4
+
+// zero is the length after literals alone.
+DATA ·zero+0(SB)/4, $0
+GLOBL ·zero(SB), RODATA|NOPTR, $4
