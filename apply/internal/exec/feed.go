@@ -92,6 +92,7 @@ func (f *feeder) readAll(ctx context.Context, lane string, buffers *freelist.Lis
 		waiting.Stop()
 		if !ok {
 			buffers.Put(d)
+			f.help(lane)
 			return ctx.Err()
 		}
 		b := f.plan.Blocks.At(t.number)
@@ -110,6 +111,16 @@ func (f *feeder) readAll(ctx context.Context, lane string, buffers *freelist.Lis
 			e.Text = err.Error() // the message names the file
 			return e
 		}
+	}
+}
+
+// help reads files of the blocks that other readers are reading.
+func (f *feeder) help(lane string) {
+	for r := f.reader.shared.join(); r != nil; r = f.reader.shared.join() {
+		reading := f.timings.Start("reading", lane, r.number)
+		r.work()
+		reading.Stop()
+		r.helpers.Done()
 	}
 }
 

@@ -49,6 +49,8 @@ type blockReader struct {
 	unchanged resolve.ChangeChecker
 	// extra bounds how many files that may wait are read at once, besides one by each reader.
 	extra chan struct{}
+	// shared has the blocks that are being read, unless extra readers take part.
+	shared sharedReads
 }
 
 func newBlockReader(in *resolve.Inputs, blocks block.Plan, margin block.Margin, extra int) *blockReader {
@@ -77,11 +79,7 @@ func (r *blockReader) read(ctx context.Context, d *blockData, b block.Block) err
 	d.block = b
 	var err error
 	if cap(r.extra) == 0 {
-		for i := range r.inputs.Files {
-			if err = r.readFile(ctx, d, i); err != nil {
-				break
-			}
-		}
+		err = r.shared.run(b.Number, len(r.inputs.Files), func(i int) error { return r.readFile(ctx, d, i) })
 	} else {
 		err = r.readTogether(ctx, d)
 	}
