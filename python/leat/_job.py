@@ -65,6 +65,8 @@ def plain(value: Any, what: str) -> Any:
         return value.isoformat()
     if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:  # a scalar of NumPy
         value = value.item()
+    elif hasattr(value, "to_wkt"):  # a CRS of rasterio or pyproj
+        return _code(value) or value.to_wkt()
     elif hasattr(value, "tolist"):
         return plain(value.tolist(), what)
     if isinstance(value, int):
@@ -158,6 +160,9 @@ class Outputs:
             elif key in _GRID_KEYS:
                 grid[key] = value
             elif key in _OUTPUT_KEYS:
+                if driver != "GTiff" and (value is None or key == "interleave"
+                                          and str(value).lower() in ("band", "pixel")):
+                    continue  # what the profile of a GeoTIFF says of that file
                 if value is None and key != "compress":
                     continue
                 creation[_OUTPUT_KEYS[key]] = _creation(key, value, what)

@@ -170,12 +170,12 @@ def _text(error: dict[str, Any], translate: bool = True) -> str:
     return f"{text}\nhint: {in_python(hint)}" if hint else text
 
 
-_SHORT = {"-e": "function", "-i": "inputs", "-j": "jobs", "-o": "outputs"}
+_SHORT = {"-e": "function", "-i": "inputs", "-j": "jobs", "-o": "outputs", "-v": "vector"}
 
 
 def in_python(text: str) -> str:
     """Return a text of the command with its options as arguments: --no-mask as no_mask."""
-    text = re.sub(r"(?<![\w-])(-[io]) ([A-Za-z_]\w*)=([\w.]+)",
+    text = re.sub(r"(?<![\w-])(-[iov]) ([A-Za-z_]\w*)=([^\s,;]+?)(?=[:,;.)]?(?:\s|$))",
                   lambda found: f'{_SHORT[found[1]]}={{"{found[2]}": "{found[3]}"}}', text)
     text = re.sub(r'there is no option "([\w-]+)"',
                   lambda found: f"there is no argument {_argument(found[1])!r}", text)
@@ -183,10 +183,11 @@ def in_python(text: str) -> str:
                   lambda found: f"did you mean {_argument(found[1])}?", text)
     text = re.sub(r"(?m)^([a-z]+(?:-[a-z]+)+): (?=expected |the name |invalid )",
                   lambda found: _argument(found[1]) + ": ", text)
-    text = re.sub(r"(?<![\w-])-[eijo](?![\w-])", lambda found: _SHORT[found[0]], text)
+    text = re.sub(r"(?<![\w-])-[eijov](?![\w-])", lambda found: _SHORT[found[0]], text)
     text = re.sub(r"(?<![\w-])--python(?![\w-])", "function", text)
-    return re.sub(r"(?<![\w-])--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)",
-                  lambda found: _argument(found[1]), text)
+    return re.sub(r"(leat (?:info|zonal|stage|cache|jobs|help)(?: [a-z]+)* )?"
+                  r"(?<![\w-])--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)",
+                  lambda found: found[0] if found[1] else _argument(found[2]), text)
 
 
 def _argument(option: str) -> str:

@@ -14,7 +14,7 @@ import threading
 import time
 import unittest
 import warnings
-from typing import Any
+from typing import Any, Optional
 from unittest import mock
 
 import leat
@@ -114,6 +114,19 @@ class Expressions(SceneCase):
         self.assertEqual(self.left(), ["a.tif", "b.tif"])
 
 
+class CRS:
+    """CRS has the methods of those of rasterio and pyproj."""
+
+    def __init__(self, code: Optional[int]) -> None:
+        self.code = code
+
+    def to_epsg(self) -> Optional[int]:
+        return self.code
+
+    def to_wkt(self) -> str:
+        return "PROJCRS[…]"
+
+
 class Errors(SceneCase):
     def refused(self, kind: type, pattern: str, *args: Any, **options: Any) -> Any:
         args = args or ("red", self.scene, self.path("x.tif"))
@@ -177,6 +190,12 @@ class Errors(SceneCase):
                          "function, no_mask")
 
     def test_hints_have_the_words_of_python(self) -> None:
+        for path in ("d/Z*.tif", "s3://b/t*.tif", "items.json#B04", "f"):
+            self.assertEqual(_run.in_python(f"-i a={path}: no file"),
+                             'inputs={"a": "' + path + '"}: no file')
+        self.assertEqual(_run.in_python("see --no-mask; leat info --formats lists them"),
+                         "see no_mask; leat info --formats lists them")
+        self.assertEqual(_run.in_python("-v x: expected NAME=FILE"), "vector x: expected NAME=FILE")
         self.assertEqual(_run.in_python("see --no-mask and --co: a--b -o x"),
                          "see no_mask and co: a--b outputs x")
 
@@ -229,6 +248,11 @@ class Profiles(SceneCase):
     def test_values_of_options(self) -> None:
         self.assertEqual(_job.plain({"a": (1, 2.5, float("nan")), "b": pathlib.Path("x")}, "t"),
                          {"a": [1, 2.5, "nan"], "b": "x"})
+        of_geotiff = dict(driver="PNG", compress=None, interleave="band", tiled=True,
+                          blockxsize=256)
+        self.assertEqual(_job.Outputs("x.png", of_geotiff).options, {"format": {"out": "PNG"}})
+        self.assertEqual(_job.plain(CRS(32631), "crs"), "EPSG:32631")
+        self.assertEqual(_job.plain(CRS(None), "crs"), "PROJCRS[…]")
 
 
 class Results(SceneCase):
