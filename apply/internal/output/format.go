@@ -17,9 +17,9 @@ import (
 // format is how finished outputs are stored: native GeoTIFF, or a format that GDAL writes. Their
 // spools are alike.
 type format interface {
-	// check returns the errors in the options that can be found without GDAL, and fills in
-	// defaults.
-	check(o *Output) []error
+	// complete fills in defaults, and returns the errors in the options that can be found without
+	// GDAL.
+	complete(o *Output) []error
 	// find looks the format up. A format that nothing can write is an error.
 	find(o *Output) error
 	// takeOverviews returns those of the factors whose overviews are made from blocks; the others

@@ -28,7 +28,7 @@ type gdalFormat struct {
 	names   []string       // of the output's files, found by writing a sample
 }
 
-func (*gdalFormat) check(o *Output) []error {
+func (*gdalFormat) complete(o *Output) []error {
 	s := &o.Spec
 	var errs []error
 	bad := func(field, format string, args ...any) {

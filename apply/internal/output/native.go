@@ -25,7 +25,7 @@ import (
 // native is leat's own GeoTIFF.
 type native struct{}
 
-func (native) check(o *Output) []error {
+func (native) complete(o *Output) []error {
 	s := &o.Spec
 	var errs []error
 	bad := func(field, value, format string, args ...any) {

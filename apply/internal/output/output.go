@@ -67,7 +67,7 @@ func (o *Output) resolve(expressions bool) []error {
 	if o.Method, err = overview.ParseMethod(s.OverviewMethod); err != nil {
 		bad("OverviewMethod", "%w", err)
 	}
-	errs = append(errs, o.format.check(o)...)
+	errs = append(errs, o.format.complete(o)...)
 	if s.TileSize < 0 || s.TileSize%16 != 0 || s.TileSize > 4096 {
 		bad("TileSize", "tile size %d: expected a multiple of 16 up to 4096", s.TileSize)
 	}

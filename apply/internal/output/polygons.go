@@ -40,7 +40,7 @@ func polygonDriver(path string) string { return polygonDrivers[strings.ToLower(f
 // the new one.
 var polygonSidecars = []string{"-journal", "-wal", "-shm"}
 
-func (*polygons) check(o *Output) []error {
+func (*polygons) complete(o *Output) []error {
 	s := &o.Spec
 	var errs []error
 	bad := func(field, format string, args ...any) {

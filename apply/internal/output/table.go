@@ -30,7 +30,7 @@ const (
 // tableAlign is the unit of the sides of blocks of a run without rasters.
 const tableAlign = 64
 
-func (table) check(o *Output) []error {
+func (table) complete(o *Output) []error {
 	if o.Spec.Path == "" {
 		return []error{fmt.Errorf("output %s: %w", o.Name, jobspec.Errorf("Output.Path", "no file is given"))}
 	}

@@ -14,8 +14,8 @@ import (
 
 // keepControl gives the grid the ground control points (GCPs) and coefficients (RPCs) of the
 // reference input, or else of the first that has them, and returns notes on those that outputs do
-// not have. Both count pixels, so they hold for files that are read pixel by pixel; points stand
-// for a transform, so they hold where there is none.
+// not have. Both count pixels, so they hold for files that are read pixel by pixel; points replace
+// a transform, so they hold where there is none.
 func keepControl(job *jobspec.Job, in *Inputs, grid *raster.Grid) (notes []string) {
 	files := slices.Clone(in.Files)
 	if first := in.ByName[job.Controls.Reference]; len(first) > 0 {
