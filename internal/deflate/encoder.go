@@ -78,7 +78,14 @@ const (
 
 // NewEncoder returns an encoder of data that o describes.
 func NewEncoder(o Options) *Encoder {
-	e := &Encoder{row: o.Row, step: 1, tokens: make([]uint32, 2*mostTokens), code: code{vector: hasVBMI}}
+	e := &Encoder{tokens: make([]uint32, 2*mostTokens), code: code{vector: hasVBMI}}
+	e.Reset(o)
+	return e
+}
+
+// Reset makes e an encoder of data that o describes, in the memory that it has.
+func (e *Encoder) Reset(o Options) {
+	e.kind, e.row, e.step, e.lazy = other, o.Row, 1, false
 	if o.Row <= 0 || o.Row >= window {
 		e.row = 1
 	}
@@ -96,7 +103,6 @@ func NewEncoder(o Options) *Encoder {
 	default:
 		e.lazy = e.step == 1 || e.step == 4
 	}
-	return e
 }
 
 // AppendZlib appends a zlib stream (RFC 1950) of src to dst and returns the result. The stream

@@ -11,15 +11,24 @@ import (
 )
 
 // tileDeflater writes zlib streams, which TIFF calls deflate, at level 1.
-type tileDeflater struct{ enc *deflate.Encoder }
+type tileDeflater struct {
+	memory  *Memory
+	options deflate.Options
+}
 
-func newTileDeflater(s TileShape, predictor int) tileDeflater {
-	return tileDeflater{deflate.NewEncoder(deflate.Options{Element: s.Type.Size(), Row: s.Bytes() / s.Height,
-		Predictor: predictor})}
+func newTileDeflater(m *Memory, s TileShape, predictor int) tileDeflater {
+	return tileDeflater{m, deflate.Options{Element: s.Type.Size(), Row: s.Bytes() / s.Height, Predictor: predictor}}
 }
 
 func (d tileDeflater) appendTile(dst, src []byte, _ int) ([]byte, error) {
-	return d.enc.AppendZlib(dst, src), nil
+	enc := d.memory.deflate
+	if enc == nil {
+		enc = deflate.NewEncoder(d.options)
+		d.memory.deflate = enc
+	} else {
+		enc.Reset(d.options)
+	}
+	return enc.AppendZlib(dst, src), nil
 }
 
 // deflater writes zlib streams at levels 2 to 9, which are those of klauspost/compress.

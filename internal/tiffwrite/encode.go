@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"leat/internal/deflate"
 	"leat/internal/tiff"
 	"leat/ndarray"
 )
@@ -61,6 +62,12 @@ const (
 	frameTail = 4
 )
 
+// Memory is what the encoders of one goroutine share: most of the time for a small file goes into
+// the first use of memory. The zero value is ready to use.
+type Memory struct {
+	deflate *deflate.Encoder // of level 1; nil until it is needed
+}
+
 // Encoder encodes tiles. It holds scratch memory, so each goroutine needs its own. The encoded
 // bytes depend only on the tile's pixels, its shape and the coding.
 type Encoder struct {
@@ -86,9 +93,13 @@ type compressor interface {
 	appendTile(dst, src []byte, rowBytes int) ([]byte, error)
 }
 
-// NewEncoder returns an encoder of tiles of one shape. It panics if the shape or the coding is
-// invalid; [FileSpec.Check] and [Coding.Check] report that as an error.
-func NewEncoder(s TileShape, c Coding) *Encoder {
+// NewEncoder returns an encoder of tiles of one shape, with memory of its own. It panics if the
+// shape or the coding is invalid; [FileSpec.Check] and [Coding.Check] report that as an error.
+func NewEncoder(s TileShape, c Coding) *Encoder { return NewEncoderIn(new(Memory), s, c) }
+
+// NewEncoderIn is NewEncoder for encoders that one goroutine uses in turn, with memory that they
+// share.
+func NewEncoderIn(m *Memory, s TileShape, c Coding) *Encoder {
 	if err := s.check(); err != nil {
 		panic(err)
 	}
@@ -96,7 +107,7 @@ func NewEncoder(s TileShape, c Coding) *Encoder {
 		panic(err)
 	}
 	c = c.filled(s.Type)
-	e := &Encoder{shape: s, coding: c, compress: newCompressor(s, c)}
+	e := &Encoder{shape: s, coding: c, compress: newCompressor(m, s, c)}
 	if tiff.NativeBig && s.Type.Size() > 1 {
 		e.swapped = make([]byte, s.Bytes())
 	}
@@ -110,11 +121,11 @@ func NewEncoder(s TileShape, c Coding) *Encoder {
 	return e
 }
 
-func newCompressor(s TileShape, c Coding) compressor {
+func newCompressor(m *Memory, s TileShape, c Coding) compressor {
 	switch c.Compression {
 	case Deflate:
 		if c.Level == 1 {
-			return newTileDeflater(s, c.Predictor)
+			return newTileDeflater(m, s, c.Predictor)
 		}
 		return newDeflater(c.Level)
 	case Zstd:

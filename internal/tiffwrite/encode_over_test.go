@@ -77,3 +77,41 @@ func TestEncodeOverGivesSameBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestSharedMemoryGivesSameBytes encodes tiles by encoders of all types and codings in one memory.
+func TestSharedMemoryGivesSameBytes(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	type pair struct {
+		alone, shared *Encoder
+		name          string
+	}
+	var pairs []pair
+	var m Memory
+	for _, typ := range []ndarray.DType{ndarray.Uint8, ndarray.Int16, ndarray.Uint32, ndarray.Float32,
+		ndarray.Float64, ndarray.Complex64} {
+		for _, width := range []int{64, 528} {
+			for _, c := range Candidates(typ, Deflate) {
+				shape := TileShape{Type: typ, Width: width, Height: 64, Samples: 1}
+				pairs = append(pairs, pair{NewEncoder(shape, c), NewEncoderIn(&m, shape, c), fmt.Sprintf("%v, %d wide, %v", typ,
+					width, c)})
+			}
+		}
+	}
+	for range 4 * len(pairs) {
+		p := pairs[random.IntN(len(pairs))]
+		tile := make([]byte, p.alone.shape.Bytes())
+		size, shift := p.alone.shape.Type.Size(), random.IntN(8)
+		for k := range tile {
+			if tile[k] = byte(random.Uint32() >> shift); k >= 7*size && random.IntN(4) > 0 {
+				tile[k] = tile[k-7*size]
+			}
+		}
+		want, err := p.alone.Encode(nil, tile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := p.shared.Encode(nil, tile); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: the bytes differ (%v)", p.name, err)
+		}
+	}
+}

@@ -24,7 +24,6 @@ type Chooser struct {
 	next    int              // all tiles below it have been sampled
 	sampled map[int]struct{} // tiles from next on that have been sampled
 	samples []sample         // the best so far, by index; at most trialTiles
-	trials  []*trial         // not in use
 }
 
 // sample has the sizes of a tile by candidate.
@@ -33,10 +32,11 @@ type sample struct {
 	sizes []int
 }
 
-// trial has what one worker needs to encode a sample with each candidate.
+// trial has what one worker needs to encode samples with each candidate.
 type trial struct {
-	encoders []*tiffwrite.Encoder
-	out      []byte
+	encoders []*tiffwrite.Encoder // nil before the first sample
+	out      []byte               // memory for an encoded sample, if spare is too small
+	spare    []byte               // memory that the worker uses again after this sample
 }
 
 const (
@@ -104,15 +104,15 @@ func (c *Chooser) needs(index int, m stats.Moments) bool {
 
 // offer passes a finished tile to the chooser; each index is offered once. A tile that may become a
 // sample is encoded with each candidate by the calling worker, so that workers do it at the same
-// time. The contents of tiles that needs rejects don't matter.
-func (c *Chooser) offer(index int, tile []byte, m stats.Moments) error {
+// time. The contents of tiles that needs rejects don't matter. t and memory are the worker's.
+func (c *Chooser) offer(index int, tile []byte, m stats.Moments, t *trial, memory *tiffwrite.Memory) error {
 	if c.file == nil || c.chosen.Load() != nil {
 		return nil
 	}
 	var sizes []int
 	if c.needs(index, m) {
 		var err error
-		if sizes, err = c.try(tile[:c.shape.Bytes()]); err != nil {
+		if sizes, err = c.try(tile[:c.shape.Bytes()], t, memory); err != nil {
 			return err
 		}
 	}
@@ -143,39 +143,27 @@ func (c *Chooser) offer(index int, tile []byte, m stats.Moments) error {
 }
 
 // try returns the sizes of a sample by candidate.
-func (c *Chooser) try(tile []byte) ([]int, error) {
-	t := c.takeTrial()
+func (c *Chooser) try(tile []byte, t *trial, memory *tiffwrite.Memory) ([]int, error) {
+	if t.encoders == nil {
+		for _, candidate := range c.candidates {
+			t.encoders = append(t.encoders, tiffwrite.NewEncoderIn(memory, c.shape, candidate))
+		}
+	}
+	// A compressor may append a chunk twice before it keeps the shorter one.
+	out, most := t.spare[:0], c.shape.Bytes()+128<<10
+	if cap(out) < most {
+		t.out = slices.Grow(t.out, most)
+		out = t.out
+	}
 	sizes := make([]int, len(c.candidates))
 	for i, enc := range t.encoders {
-		b, err := enc.Encode(t.out[:0], tile)
+		b, err := enc.Encode(out, tile)
 		if err != nil {
 			return nil, err
 		}
-		t.out, sizes[i] = b, len(b)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.chosen.Load() == nil {
-		c.trials = append(c.trials, t)
+		sizes[i] = len(b)
 	}
 	return sizes, nil
-}
-
-// takeTrial returns a trial that no worker uses.
-func (c *Chooser) takeTrial() *trial {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if n := len(c.trials); n > 0 {
-		t := c.trials[n-1]
-		c.trials = c.trials[:n-1]
-		return t
-	}
-	// A compressor may append a chunk twice before it keeps the shorter one.
-	t := &trial{out: make([]byte, 0, c.shape.Bytes()+128<<10)}
-	for _, candidate := range c.candidates {
-		t.encoders = append(t.encoders, tiffwrite.NewEncoder(c.shape, candidate))
-	}
-	return t
 }
 
 // finish decides with the samples there are, or takes the default if there are none.
@@ -205,7 +193,7 @@ func (c *Chooser) decide() error {
 			}
 		}
 	}
-	c.samples, c.sampled, c.trials = nil, nil, nil
+	c.samples, c.sampled = nil, nil
 	if err := c.file.appendChoice(best); err != nil {
 		return err
 	}

@@ -24,6 +24,8 @@ type Encoder struct {
 	timings    *timing.Recorder
 	lane       string // in timings
 	encoders   map[tiffwrite.Coding]*tiffwrite.Encoder
+	shared     tiffwrite.Memory   // of encoders and of those of trial
+	trial      trial              // empty after the choice
 	collectors []*stats.Collector // by band
 	pixels     []byte             // one tile before encoding
 	mask       []byte             // of the part of the tile inside the raster, if the output has an alpha band
@@ -52,7 +54,7 @@ func (e *Encoder) SetMemory(memory []byte) { e.memory = memory }
 func (e *Encoder) encoder(c tiffwrite.Coding) *tiffwrite.Encoder {
 	enc := e.encoders[c]
 	if enc == nil {
-		enc = tiffwrite.NewEncoder(e.l.File.Shape(), c)
+		enc = tiffwrite.NewEncoderIn(&e.shared, e.l.File.Shape(), c)
 		e.encoders[c] = enc
 	}
 	return enc
@@ -88,6 +90,9 @@ func (e *Encoder) Encode(b block.Block, a *ndarray.Array, x Extra) (*Record, err
 			inBlock := part.Shift(-w.Col, -w.Row)
 			p := recordTile{index: l.File.TileIndex(0, plane, at.col, at.row), offset: len(r.Data)}
 			coding, final := e.chooser.coding()
+			if final {
+				e.trial = trial{}
+			}
 			rows, stride := e.rowsInPlace(a, plane, inBlock)
 			inPlace := rows != nil && final && coding.Predictor > 1
 			if !inPlace {
@@ -113,9 +118,11 @@ func (e *Encoder) Encode(b block.Block, a *ndarray.Array, x Extra) (*Record, err
 				addRows(0, part.Height)
 				if !final {
 					start := time.Now()
-					if err := e.chooser.offer(p.index, e.pixels, p.moments[0]); err != nil {
+					e.trial.spare = r.Data[len(r.Data):] // for the tile itself afterwards
+					if err := e.chooser.offer(p.index, e.pixels, p.moments[0], &e.trial, &e.shared); err != nil {
 						return nil, err
 					}
+					e.trial.spare = nil
 					inStats += time.Since(start)
 					coding, final = e.chooser.coding()
 				}

@@ -163,7 +163,7 @@ func (s *Spool) sample(e *Encoder, r *Record, encoded func(t recordTile) ([]byte
 				return fmt.Errorf("%w, output %s: %w", ErrRecord, s.l.Output, err)
 			}
 		}
-		if err := s.chooser.offer(t.index, e.pixels, t.moments[0]); err != nil {
+		if err := s.chooser.offer(t.index, e.pixels, t.moments[0], &e.trial, &e.shared); err != nil {
 			return err
 		}
 	}
