@@ -67,7 +67,7 @@ func Main(functions Functions, stores Stores) {
 // IsWorker reports whether this process was started as a worker, by the environment (LEAT_WORKER
 // and the like).
 func IsWorker() bool {
-	for _, name := range []string{worker.EnvEndpoint, worker.EnvFile, worker.EnvSecret} {
+	for _, name := range []string{worker.EnvEndpoint, worker.EnvFile, protocol.EnvSecret} {
 		if os.Getenv(name) != "" {
 			return true
 		}

@@ -168,7 +168,7 @@ func TestKillDuringOpen(t *testing.T) {
 				c := ok(Open(path, 100, nil))(t)
 				wantEntry(t, c, 3, string(content(3)))
 				must(t, c.Close())
-				must(t, ignore(GC(dir)))
+				must(t, ignore(GC(dir, false)))
 				if left := allNames(t, dir); len(left) != 1 {
 					t.Errorf("left: %q", left)
 				}
@@ -208,7 +208,7 @@ func TestKillDuringPreserve(t *testing.T) {
 						wantErr(t, err, fs.ErrNotExist)
 					}
 					awaitEnd(t, proctest.New("preserve", path, way, "overwrite", dir).Start(t))
-					must(t, ignore(GC(dir)))
+					must(t, ignore(GC(dir, false)))
 					if left := allNames(t, dir); len(left) != 1 {
 						t.Errorf("left: %q", left)
 					}

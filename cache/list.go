@@ -124,11 +124,12 @@ func List(dir string) ([]Info, error) {
 }
 
 // GC removes what killed processes left in a directory: unlocked files of the user with hidden
-// names. It returns their paths. Named and preserved caches stay.
-func GC(dir string) ([]string, error) { return leftovers(dir, removeIfUnlocked) }
-
-// Leftovers returns the paths that GC would remove.
-func Leftovers(dir string) ([]string, error) {
+// names. It returns their paths. Named and preserved caches stay. With dryRun, it returns what it
+// would remove, and removes nothing.
+func GC(dir string, dryRun bool) ([]string, error) {
+	if !dryRun {
+		return leftovers(dir, removeIfUnlocked)
+	}
 	return leftovers(dir, func(fd int, name string) bool { return ifUnlocked(fd, name, func() error { return nil }) })
 }
 

@@ -502,7 +502,7 @@ func (m *model) finish(r *rapid.T) {
 		}
 	}
 	for _, dir := range m.dirs {
-		removed, err := GC(dir)
+		removed, err := GC(dir, false)
 		if err != nil {
 			r.Fatal(err)
 		}

@@ -194,7 +194,7 @@ func TestListInspectGCRemove(t *testing.T) {
 	wantEntry(t, open, 1, "entry")
 	must(t, open.Close())
 	must(t, Remove(kept.Path, false))
-	removed := ok(GC(dir))(t)
+	removed := ok(GC(dir, false))(t)
 	if len(removed) != 2 {
 		t.Errorf("removed %q", removed)
 	}
@@ -257,17 +257,17 @@ func TestGC(t *testing.T) {
 	write(leftName(4), make([]byte, 10_000))
 	write(leftName(5), ok(os.ReadFile(at("nameless")))(t)) // sealed, and never named
 	all := allNames(t, dir)
-	would := ok(Leftovers(dir))(t)
+	would := ok(GC(dir, true))(t)
 	if diff := cmp.Diff(all, allNames(t, dir)); diff != "" {
 		t.Error(diff)
 	}
-	if removed := ok(GC(dir))(t); len(removed) != 3 || !slices.Equal(removed, would) {
+	if removed := ok(GC(dir, false))(t); len(removed) != 3 || !slices.Equal(removed, would) {
 		t.Errorf("removed %q, not %q", removed, would)
 	}
 	if diff := cmp.Diff(stay, allNames(t, dir)); diff != "" {
 		t.Error(diff)
 	}
-	if would := ok(Leftovers(dir))(t); len(would) != 0 {
+	if would := ok(GC(dir, true))(t); len(would) != 0 {
 		t.Errorf("left: %q", would)
 	}
 	failAt(t, "tempfile.no O_TMPFILE", errTest)

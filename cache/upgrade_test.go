@@ -149,7 +149,7 @@ func TestKillDuringUpgrade(t *testing.T) {
 					awaitEnd(t, proctest.New("upgrade", path, way).Start(t))
 				}
 				wantSame(t, copied(t, "growing_v1.cache"), path, golden)
-				must(t, ignore(GC(filepath.Dir(path))))
+				must(t, ignore(GC(filepath.Dir(path), false)))
 				if names := allNames(t, filepath.Dir(path)); len(names) != 1 {
 					t.Errorf("%q", names)
 				}

@@ -187,7 +187,7 @@ func (s *agentState) do(ctx context.Context, o *order, a *answer) error {
 		s.mu.Unlock()
 		return nil
 	case "gc":
-		_, err := GC()
+		_, err := GC(false)
 		return err
 	case "spawn": // an agent of its own for the socket Name, for whose end this process does not wait
 		cmd := exec.Command(os.Args[0])

@@ -129,11 +129,14 @@ func Usable() error {
 }
 
 // GC removes what killed jobs left in the runtime directory and returns the paths. It does not
-// touch what a live process holds.
-func GC() (removed []string, err error) { return leftovers((*lockfile.Dir).Sweep, reclaim) }
-
-// Leftovers returns the paths that GC would remove.
-func Leftovers() ([]string, error) { return leftovers((*lockfile.Dir).Unused, reclaimable) }
+// touch what a live process holds. With dryRun, it returns what it would remove, and removes
+// nothing.
+func GC(dryRun bool) (removed []string, err error) {
+	if dryRun {
+		return leftovers((*lockfile.Dir).Unused, reclaimable)
+	}
+	return leftovers((*lockfile.Dir).Sweep, reclaim)
+}
 
 // leftovers returns the paths of the records and of the numbers of jobs for which record and number
 // return true.

@@ -383,7 +383,7 @@ func TestStreamingTornRecords(t *testing.T) {
 			if len(list) != 1 || len(problems) != 1 || list[0].Key != "a" {
 				t.Errorf("listed: %+v, %v", list, problems)
 			}
-			if _, err := GC(); err != nil {
+			if _, err := GC(false); err != nil {
 				t.Error(err)
 			}
 			if _, err := os.Stat(filepath.Join(jobs, "torn")); err == nil {
@@ -463,7 +463,7 @@ func TestStreamingFilesOfOtherUsers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := GC(); err != nil {
+		if _, err := GC(false); err != nil {
 			t.Error(err)
 		}
 		if err := n.Close(); err != nil {
@@ -503,7 +503,7 @@ func TestStreamingForeignRuntimeDirectory(t *testing.T) {
 	if _, problems := List(); len(problems) != 1 {
 		t.Error(problems)
 	}
-	if _, err := GC(); err == nil {
+	if _, err := GC(false); err == nil {
 		t.Error("GC takes another user's directory")
 	}
 	names, err := os.ReadDir(root)
@@ -516,8 +516,8 @@ func TestStreamingForeignRuntimeDirectory(t *testing.T) {
 // runtime directory.
 func mustBeEmptyAfterGC(t testing.TB, root string) {
 	t.Helper()
-	would, err := Leftovers()
-	removed, err1 := GC()
+	would, err := GC(true)
+	removed, err1 := GC(false)
 	if err := errors.Join(err, err1); err != nil || !slices.Equal(removed, would) {
 		t.Errorf("removed %q, not %q: %v", removed, would, err)
 	}

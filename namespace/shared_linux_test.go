@@ -464,7 +464,7 @@ func TestSweepError(t *testing.T) {
 		}
 		defer n.Close()
 	}
-	if _, err := GC(); err == nil || !strings.Contains(err.Error(), root) {
+	if _, err := GC(false); err == nil || !strings.Contains(err.Error(), root) {
 		t.Errorf("GC does not tell: %v", err)
 	}
 }

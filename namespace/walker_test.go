@@ -103,7 +103,7 @@ func gcMain(args []string) error {
 	}
 	rounds, removed := 0, 0
 	for ; time.Now().Before(time.Unix(0, nanos)); rounds++ {
-		names, err := GC()
+		names, err := GC(false)
 		if err != nil {
 			return err
 		}

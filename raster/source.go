@@ -3,8 +3,6 @@ package raster
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 
 	"leat/ndarray"
 )
@@ -93,7 +91,8 @@ type Info struct {
 	Domains  map[string]map[string]string
 }
 
-// Color is the meaning of a band when the raster is displayed.
+// Color is the meaning of a band when the raster is displayed: a name of GDAL in lower case. Some,
+// such as "cyan", have no constant.
 type Color string
 
 const (
@@ -105,20 +104,6 @@ const (
 	ColorBlue      Color = "blue"
 	ColorAlpha     Color = "alpha"
 )
-
-// colors are the names of GDAL 3.6, in the order of its numbers.
-var colors = [...]Color{ColorUndefined, ColorGray, ColorPalette, ColorRed, ColorGreen, ColorBlue, ColorAlpha, "hue",
-	"saturation", "lightness", "cyan", "magenta", "yellow", "black", "ycbcr_y", "ycbcr_cb", "ycbcr_cr"}
-
-// Colors returns all meanings, which are the names of GDAL 3.6 in lower case, in the order of its
-// numbers.
-func Colors() []Color { return slices.Clone(colors[:]) }
-
-// ParseColor returns the meaning with this name in any case, and false for an unknown name.
-func ParseColor(name string) (Color, bool) {
-	c := Color(strings.ToLower(name))
-	return c, slices.Contains(colors[:], c)
-}
 
 // RGBA is one entry of a colour table.
 type RGBA struct{ R, G, B, A uint8 }

@@ -114,7 +114,7 @@ func eachPlace(t *testing.T, f func(t *testing.T, place Place, run, temp string)
 // nothingIsLeft checks for files and memory, after the leftovers of killed processes were swept.
 func nothingIsLeft(t *testing.T, run, temp string) {
 	t.Helper()
-	must(GC(nil))(t)
+	must(GC(nil, false))(t)
 	if left := leftovers(t, run, temp); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
@@ -138,7 +138,7 @@ func TestHandedOverArrayOutlivesWorker(t *testing.T) {
 			if killed != (point != "") || !killed && err != nil {
 				t.Fatalf("%q: killed %v, %v\n%s", point, killed, err, output)
 			}
-			must(GC(nil))(t) // what is on its way is no leftover
+			must(GC(nil, false))(t) // what is on its way is no leftover
 			s := newSharer(t, nil)
 			a, err := s.Receive(t.Context(), c)
 			if !arrives {
@@ -149,7 +149,7 @@ func TestHandedOverArrayOutlivesWorker(t *testing.T) {
 				continue
 			}
 			check(t, err)
-			must(GC(nil))(t)
+			must(GC(nil, false))(t)
 			if a.Mode() != ReadOnly || !bytes.Equal(must(Slice[byte](a))(t), numbers(handedBytes, 1)) {
 				t.Errorf("%q: it arrived wrong", point)
 			}
@@ -218,7 +218,7 @@ func TestUnreceivedArrayIsFreed(t *testing.T) {
 		if _, output, err := worker.Wait(); err != nil {
 			t.Fatalf("%v\n%s", err, output)
 		}
-		must(GC(nil))(t)
+		must(GC(nil, false))(t)
 		if n := len(leftovers(t, run, temp)); (n == 1) != (place != Memfd) {
 			t.Errorf("%d files while it is on its way", n)
 		}

@@ -265,7 +265,7 @@ func TestFilesOfOtherUsersStay(t *testing.T) {
 	if _, err := s.Attach(h.text(), ReadOnly); !errors.Is(err, ErrForeign) {
 		t.Errorf("attached: %v", err)
 	}
-	if removed := must(GC(nil))(t); len(removed) != 0 {
+	if removed := must(GC(nil, false))(t); len(removed) != 0 {
 		t.Errorf("GC removed %v", removed)
 	}
 	must(os.Stat(name))(t)

@@ -134,7 +134,7 @@ func TestKillAtEachPoint(t *testing.T) {
 			if killed {
 				kills++
 			}
-			swept += len(must(GC(nil))(t))
+			swept += len(must(GC(nil, false))(t))
 			if left := leftovers(t, run, temp); len(left) > 0 {
 				t.Errorf("%s %d leaves %v", point, n, left)
 			}
@@ -222,8 +222,8 @@ func TestKillsOfParentAndWorkers(t *testing.T) {
 				all[i].Wait()
 			}
 		}
-		would := must(Leftovers(nil))(t)
-		if removed := must(GC(nil))(t); !slices.Equal(removed, would) {
+		would := must(GC(nil, true))(t)
+		if removed := must(GC(nil, false))(t); !slices.Equal(removed, would) {
 			t.Errorf("removed %q, not %q", removed, would)
 		}
 		// What the living have stays: 3 named arrays of their own, and the parent's while a worker
@@ -248,7 +248,7 @@ func TestKillsOfParentAndWorkers(t *testing.T) {
 				c.Wait()
 			}
 		}
-		must(GC(nil))(t)
+		must(GC(nil, false))(t)
 		if left := leftovers(t, run, temp); len(left) != 0 {
 			t.Errorf("subset %b leaves %v", subset, left)
 		}
@@ -302,7 +302,7 @@ func TestList(t *testing.T) {
 		if got := find(path); len(got) != 1 || len(got[0].PIDs) != 1 {
 			t.Errorf("%v: %+v", place, got)
 		}
-		if removed := must(GC(nil))(t); len(removed) != 0 {
+		if removed := must(GC(nil, false))(t); len(removed) != 0 {
 			t.Errorf("GC removed %v", removed)
 		}
 		check(t, s.Close())

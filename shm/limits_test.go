@@ -354,7 +354,7 @@ func TestRelativeTempVariable(t *testing.T) {
 	setenv(t, "LEAT_RUNTIME_DIR", "here")
 	_, err = List(nil)
 	named("List", err, "LEAT_RUNTIME_DIR")
-	_, err = GC(nil)
+	_, err = GC(nil, false)
 	named("GC", err, "LEAT_RUNTIME_DIR")
 	if _, err := os.Lstat("here"); err == nil {
 		t.Error("a directory was made")

@@ -112,11 +112,14 @@ func describe(fd int) (Info, bool) {
 
 // GC removes the named arrays of this user that no process holds, in memory and in the temporary
 // directory, and returns their paths. The kernel frees arrays without a name itself. The error
-// joins all failures; GC removes the rest.
-func GC(o *Options) (removed []string, err error) { return unheldFiles(o, (*lockfile.Dir).Sweep) }
-
-// Leftovers returns the paths that GC would remove.
-func Leftovers(o *Options) ([]string, error) { return unheldFiles(o, (*lockfile.Dir).Unused) }
+// joins all failures; GC removes the rest. With dryRun, it returns what it would remove, and
+// removes nothing.
+func GC(o *Options, dryRun bool) (removed []string, err error) {
+	if dryRun {
+		return unheldFiles(o, (*lockfile.Dir).Unused)
+	}
+	return unheldFiles(o, (*lockfile.Dir).Sweep)
+}
 
 // unheldFiles returns the paths of the named arrays for which f returns true.
 func unheldFiles(o *Options, f func(d *lockfile.Dir, name string) (bool, error)) (found []string, err error) {

@@ -4,6 +4,7 @@ package stage
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -159,7 +160,7 @@ func TestVerifyAfterReboot(t *testing.T) {
 	for _, size := range []int64{1000, 2 * mib} {
 		dir := t.TempDir()
 		s := small("boot", size)
-		p := ok(Open(dir, quick(Options{})))(t)
+		p := ok(Open(context.Background(), dir, quick(Options{})))(t)
 		l := p.Prefetch(s, "a")
 		r := ok(l.Open(t.Context()))(t)
 		place := r.e.Place

@@ -137,7 +137,7 @@ func TestErrClosedAfterClose(t *testing.T) {
 		watchdog(t, 5*time.Minute)
 		s := small("closed", 64*kib)
 		s.put("never", object{size: 1000, gate: make(chan struct{})})
-		p := ok(Open(t.TempDir(), quick(Options{Workers: 1, Keep: keep, MaxBytes: 128 * kib})))(t)
+		p := ok(Open(context.Background(), t.TempDir(), quick(Options{Workers: 1, Keep: keep, MaxBytes: 128 * kib})))(t)
 		a, f := p.Prefetch(s, "a"), p.Prefetch(s, "f")
 		wantBytes(t, a, s, 0)
 		wantBytes(t, f, s, 0)
@@ -217,7 +217,7 @@ func TestCloseDuringRelease(t *testing.T) {
 	for range 20 {
 		s := small("races", 4*kib)
 		dir := t.TempDir()
-		p := ok(Open(dir, quick(Options{Keep: Drop})))(t)
+		p := ok(Open(context.Background(), dir, quick(Options{Keep: Drop})))(t)
 		var all []*Ref
 		for i := range 200 {
 			all = append(all, p.Prefetch(s, fmt.Sprint(i)))

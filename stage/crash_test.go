@@ -36,7 +36,7 @@ func crashChild(args []string) error {
 	if err != nil {
 		return err
 	}
-	p, err := Open(args[0], crashOptions(seed))
+	p, err := Open(context.Background(), args[0], crashOptions(seed))
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func pointsChild(args []string) error {
 // swept opens a directory alone, which is to put everything right, and checks all that is there.
 func swept(t testing.TB, dir string) {
 	t.Helper()
-	p := ok(Open(dir, quick(Options{MaxAge: -1})))(t)
+	p := ok(Open(context.Background(), dir, quick(Options{MaxAge: -1})))(t)
 	u := wantDisk(t, p)
 	n, err := verifyAll(p, mixed("crash", 0, 3*mib/2))
 	if err != nil {
@@ -199,7 +199,7 @@ func TestKillAtEachPoint(t *testing.T) {
 // and a little longer.
 func killAmongOthers(t testing.TB, dir string, seed uint64, kill func() bool) bool {
 	t.Helper()
-	p := ok(Open(dir, crashOptions(seed)))(t)
+	p := ok(Open(context.Background(), dir, crashOptions(seed)))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {

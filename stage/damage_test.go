@@ -4,6 +4,7 @@ package stage
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -52,7 +53,7 @@ func TestDamagedIndex(t *testing.T) {
 					t.Parallel()
 					dir := t.TempDir()
 					s := small("damaged", size)
-					p := ok(Open(dir, quick(Options{})))(t)
+					p := ok(Open(context.Background(), dir, quick(Options{})))(t)
 					want := got(t, p, s, "a")
 					must(t, p.Close())
 					editIndex(t, dir, damage.at, damage.to)
@@ -61,7 +62,7 @@ func TestDamagedIndex(t *testing.T) {
 						_ = ok(f.WriteAt(make([]byte, 4), firstRecord+recordSum))(t)
 						must(t, f.Close())
 					}
-					p = ok(Open(dir, quick(Options{})))(t)
+					p = ok(Open(context.Background(), dir, quick(Options{})))(t)
 					if b := got(t, p, s, "a"); !bytes.Equal(b, want) {
 						t.Errorf("%d other bytes", len(b))
 					}

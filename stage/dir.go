@@ -23,7 +23,7 @@ var (
 var location = &localdir.Use{Many: "stages", Shared: "objects", Remote: errRemote,
 	Foreign: errForeign}
 
-// Dir returns the directory of the stage that Open("") opens, and creates it if it is missing.
+// Dir returns the directory of the stage that Open opens for "", and creates it if it is missing.
 func Dir() (string, error) {
 	dir, fd, err := location.Open("", false)
 	if err != nil {
@@ -32,7 +32,8 @@ func Dir() (string, error) {
 	return dir, unix.Close(fd)
 }
 
-// Exists reports whether there may be a stage that Open(named) would open. It creates nothing.
+// Exists reports whether there may be a stage in the directory that Open would use. It creates
+// nothing.
 func Exists(named string) bool { return localdir.Has(named, filepath.Join("stage", "index")) }
 
 // openDir opens the directory of a stage.

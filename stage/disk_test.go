@@ -4,6 +4,7 @@ package stage
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -65,7 +66,7 @@ func TestNoInodes(t *testing.T) {
 			dir := fewInodes(t, 400)
 			s := small("inodes", size)
 			const n = 8
-			p := ok(Open(dir, quick(Options{})))(t)
+			p := ok(Open(context.Background(), dir, quick(Options{})))(t)
 			for i := range n {
 				got(t, p, s, fmt.Sprint(i))
 			}
@@ -79,7 +80,7 @@ func TestNoInodes(t *testing.T) {
 			for range rounds {
 				var open []*Pool
 				for range 4 {
-					open = append(open, ok(Open(dir, quick(Options{})))(t))
+					open = append(open, ok(Open(context.Background(), dir, quick(Options{})))(t))
 				}
 				for _, p := range open {
 					for i := range n {
@@ -99,7 +100,7 @@ func TestNoInodes(t *testing.T) {
 			var open []*Pool
 			var used []*Ref
 			for len(open) < 20 {
-				p, err := Open(dir, quick(Options{}))
+				p, err := Open(context.Background(), dir, quick(Options{}))
 				if err != nil {
 					if !errors.Is(err, unix.ENOSPC) {
 						t.Error(err)
@@ -145,7 +146,7 @@ func TestNoInodesNoSpares(t *testing.T) {
 		t.Run(fmt.Sprintf("%d KiB", size/kib), func(t *testing.T) {
 			dir := fewInodes(t, 400)
 			s := small("inodes", size)
-			p := ok(Open(dir, quick(Options{})))(t)
+			p := ok(Open(context.Background(), dir, quick(Options{})))(t)
 			for i := range 8 {
 				got(t, p, s, fmt.Sprint(i))
 			}
@@ -309,7 +310,7 @@ func TestIndexCannotGrow(t *testing.T) {
 func TestOpenOnFullDisk(t *testing.T) {
 	dir := smallDisk(t, 16*mib)
 	fillDisk(t, dir, 0)
-	p, err := Open(filepath.Join(dir, "new"), quick(Options{}))
+	p, err := Open(context.Background(), filepath.Join(dir, "new"), quick(Options{}))
 	if err == nil {
 		must(t, p.Close())
 		t.Error("the index lies on a full disk")
@@ -328,7 +329,7 @@ func TestOpenOnFullDiskEvicts(t *testing.T) {
 			used := p.Prefetch(s, "used")
 			wantBytes(t, used, s, 0)
 			path := fillDisk(t, dir, 0)
-			if q, err := Open(dir, quick(Options{})); err == nil {
+			if q, err := Open(context.Background(), dir, quick(Options{})); err == nil {
 				must(t, q.Close())
 				t.Error("opened where all is in use")
 			} else if !errors.Is(err, unix.ENOSPC) {

@@ -43,7 +43,7 @@ func memoryChild(args []string) error {
 		return err
 	}
 	s := small("memory", 8*mib)
-	p, err := Open(args[0], quick(Options{MaxBytes: 16 * mib, Workers: 32}))
+	p, err := Open(context.Background(), args[0], quick(Options{MaxBytes: 16 * mib, Workers: 32}))
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func TestEnergonProcessesShareCopies(t *testing.T) {
 func sameFilesChild(args []string) error {
 	s := small("same", 20*kib)
 	s.delay = 2 * time.Millisecond
-	p, err := Open(filepath.Join(args[0], "pool"), quick(Options{}))
+	p, err := Open(context.Background(), filepath.Join(args[0], "pool"), quick(Options{}))
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func TestEnergonCloseAndKillLeaveNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := small("left", 100*kib)
-	p := ok(Open(dir, quick(Options{Keep: Drop})))(t)
+	p := ok(Open(context.Background(), dir, quick(Options{Keep: Drop})))(t)
 	var all []*Ref
 	for i := range 20 {
 		all = append(all, p.Prefetch(s, fmt.Sprint(i)))
@@ -164,7 +164,7 @@ func TestEnergonCloseAndKillLeaveNothing(t *testing.T) {
 
 func leftChild(args []string) error {
 	s := small("left", 2*mib)
-	p, err := Open(args[0], quick(Options{Keep: Drop}))
+	p, err := Open(context.Background(), args[0], quick(Options{Keep: Drop}))
 	if err != nil {
 		return err
 	}

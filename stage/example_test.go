@@ -17,7 +17,7 @@ func Example() {
 		return
 	}
 	defer os.RemoveAll(dir)
-	pool, err := stage.Open(dir, &stage.Options{MaxBytes: 100 << 30})
+	pool, err := stage.Open(context.Background(), dir, &stage.Options{MaxBytes: 100 << 30})
 	if err != nil {
 		fmt.Println(err)
 		return

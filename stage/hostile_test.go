@@ -52,7 +52,7 @@ func TestIndexTruncatedDuringCopy(t *testing.T) {
 	s := newSource("b")
 	middle := make(chan struct{})
 	s.put("a", object{size: 400 * kib, unknown: true, middle: middle})
-	p := ok(Open(dir, quick(Options{})))(t)
+	p := ok(Open(context.Background(), dir, quick(Options{})))(t)
 	l := p.Prefetch(s, "a")
 	soon(t, "half", func() bool { _, _, n := s.count("a"); return n >= 200*kib })
 	must(t, os.Truncate(filepath.Join(dir, "stage", "index"), 0))
@@ -84,7 +84,7 @@ func (c *cancelled) Read(ctx context.Context, name string, offset, length int64,
 func TestSourceReturnsCanceled(t *testing.T) {
 	dir := inMemory(t)
 	synctest.Test(t, func(t *testing.T) {
-		p := ok(Open(dir, quick(Options{})))(t)
+		p := ok(Open(context.Background(), dir, quick(Options{})))(t)
 		defer p.Close()
 		s := &cancelled{source: small("c", 1000)}
 		l := p.Prefetch(s, "a")
@@ -132,12 +132,12 @@ func TestTwoPowerLosses(t *testing.T) {
 	dir := inMemory(t)
 	s := small("e", 10*kib)
 	index := filepath.Join(dir, "stage", "index")
-	p := ok(Open(dir, quick(Options{MaxAge: -1})))(t)
+	p := ok(Open(context.Background(), dir, quick(Options{MaxAge: -1})))(t)
 	got(t, p, s, "other") // boot 1
 	must(t, p.Close())
 	page := ok(os.ReadFile(index))(t)[:4096] // of boot 1
 	anotherBoot(t, dir)
-	p = ok(Open(dir, quick(Options{MaxAge: -1})))(t) // boot 2: epoch 2
+	p = ok(Open(context.Background(), dir, quick(Options{MaxAge: -1})))(t) // boot 2: epoch 2
 	got(t, p, s, "a")
 	must(t, p.Close())
 	// power goes: header is that of boot 1 (except that it knows of places and records, which are
@@ -155,7 +155,7 @@ func TestTwoPowerLosses(t *testing.T) {
 		_ = ok(f.WriteAt(make([]byte, 64*kib), 0))(t)
 		must(t, f.Close())
 	}
-	p = ok(Open(dir, quick(Options{MaxAge: -1})))(t)
+	p = ok(Open(context.Background(), dir, quick(Options{MaxAge: -1})))(t)
 	defer p.Close()
 	b := got(t, p, s, "a")
 	if !bytes.Equal(b, content("a", 0, 10*kib)) {
@@ -220,7 +220,7 @@ func TestLatestSourceIsUsed(t *testing.T) {
 func TestCheckedInFuture(t *testing.T) {
 	dir := inMemory(t)
 	s := newSource("n").put("a", object{size: 1000})
-	p := ok(Open(dir, quick(Options{})))(t)
+	p := ok(Open(context.Background(), dir, quick(Options{})))(t)
 	l := p.Prefetch(s, "a")
 	r := ok(l.Open(t.Context()))(t)
 	r.e.SetChecked(time.Now().Add(24 * time.Hour)) // as a machine would whose clock was a day ahead
@@ -275,7 +275,7 @@ func (n *nested) Read(ctx context.Context, name string, offset, length int64, ma
 
 func TestSourceUsesPoolDuringClose(t *testing.T) {
 	s := small("o", 1000)
-	p := ok(Open(inMemory(t), quick(Options{})))(t)
+	p := ok(Open(context.Background(), inMemory(t), quick(Options{})))(t)
 	l := p.Prefetch(s, "inner")
 	r := ok(l.Open(t.Context()))(t)
 	n := &nested{s, p, r, make(chan struct{})}
@@ -295,7 +295,7 @@ func TestOnRetryUsesPoolDuringClose(t *testing.T) {
 	s := newSource("r").put("a", object{size: 1000, fails: -1})
 	var p *Pool
 	started := make(chan struct{}, 100)
-	p = ok(Open(inMemory(t), &Options{MinFree: -1, Retry: objstore.Retry{OnRetry: func(error) {
+	p = ok(Open(context.Background(), inMemory(t), &Options{MinFree: -1, Retry: objstore.Retry{OnRetry: func(error) {
 		started <- struct{}{}
 		for !isClosing(p) {
 			time.Sleep(time.Millisecond)

@@ -37,7 +37,7 @@ func storeOf(t *testing.T, n int) (src *objstore.Bucket, directory string) {
 // poolIn opens a pool that the test's end closes.
 func poolIn(t *testing.T, dir string, o *stage.Options) *stage.Pool {
 	t.Helper()
-	p, err := stage.Open(dir, o)
+	p, err := stage.Open(context.Background(), dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}

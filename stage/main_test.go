@@ -55,7 +55,7 @@ func quick(o Options) *Options {
 // pool opens a pool that is closed when the test ends.
 func pool(t testing.TB, dir string, o Options) *Pool {
 	t.Helper()
-	p := ok(Open(dir, quick(o)))(t)
+	p := ok(Open(context.Background(), dir, quick(o)))(t)
 	t.Cleanup(func() { must(t, p.Close()) })
 	return p
 }

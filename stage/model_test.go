@@ -4,6 +4,7 @@ package stage
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -80,7 +81,7 @@ const modelLimit = 128 * kib
 func (m *model) open(t *rapid.T) {
 	o := Options{MaxBytes: modelLimit, MaxFiles: 6, Workers: 2, Keep: m.keep, MaxQueue: 5}
 	o.Retry.MaxAttempts = 20 // more than fail can come to while one request is made
-	p, err := Open(m.dir, quick(o))
+	p, err := Open(context.Background(), m.dir, quick(o))
 	if err != nil {
 		t.Fatal(err)
 	}

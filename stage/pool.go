@@ -73,13 +73,11 @@ type Pool struct {
 // in the subdirectory "stage". An empty dir means that of LEAT_CACHE_DIR, or else one in the user's
 // cache directory; see the guide. All processes that open the same directory share its objects.
 // Open removes what dead processes left.
-func Open(dir string, o *Options) (*Pool, error) { return OpenContext(context.Background(), dir, o) }
-
-// OpenContext is Open with a context, which ends the wait for other processes that open the
-// directory and the check of the directory after one of them died. The next process then makes that
-// check. After OpenContext has returned, ctx has no effect. The error is ErrStopped if a stopped
-// process holds a lock of the directory.
-func OpenContext(ctx context.Context, dir string, o *Options) (*Pool, error) {
+//
+// ctx ends the wait for other processes that open the directory and the check of the directory
+// after one of them died. The next process then makes that check. After Open has returned, ctx has
+// no effect. The error is ErrStopped if a stopped process holds a lock of the directory.
+func Open(ctx context.Context, dir string, o *Options) (*Pool, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
 		return nil, err

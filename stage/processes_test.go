@@ -88,7 +88,7 @@ func eightChild(args []string) error {
 	if seed%4 == 3 {
 		o.Keep = Drop
 	}
-	p, err := Open(dir, quick(o))
+	p, err := Open(context.Background(), dir, quick(o))
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func stuckChild(args []string) error {
 		return err
 	}
 	s := newSource("stuck").put("a", object{size: size, middle: make(chan struct{})})
-	p, err := Open(args[0], quick(Options{}))
+	p, err := Open(context.Background(), args[0], quick(Options{}))
 	if err != nil {
 		return err
 	}

@@ -175,7 +175,7 @@ func TestWaitingForSpaceIsCheap(t *testing.T) {
 		dir := inMemory(t)
 		synctest.Test(t, func(t *testing.T) {
 			s := small("idle", 64*kib)
-			p := ok(Open(dir, quick(Options{MaxBytes: 64 * kib})))(t)
+			p := ok(Open(context.Background(), dir, quick(Options{MaxBytes: 64 * kib})))(t)
 			defer p.Close()
 			a := p.Prefetch(s, "a")
 			wantBytes(t, a, s, 0)

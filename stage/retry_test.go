@@ -45,7 +45,7 @@ func TestCopySurvivesARestartOfTheServer(t *testing.T) {
 			go s.Serve(l)
 			src := ok(objstore.Open(t.Context(), "http://"+l.Addr().String(), nil))(t)
 			defer src.Close()
-			p := ok(Open(t.TempDir(), &Options{RangeBytes: mib, MinFree: -1}))(t) // as people have it
+			p := ok(Open(context.Background(), t.TempDir(), &Options{RangeBytes: mib, MinFree: -1}))(t)
 			defer p.Close()
 			lazy := p.Prefetch(src, "big.bin")
 			defer lazy.Release()
@@ -85,7 +85,7 @@ func TestRateLimitedServer(t *testing.T) {
 		s := &rateLimited{source: small("limited", 1000), tokens: 20, last: time.Now()}
 		src := ok(objstore.Open(t.Context(), "limited://b", &objstore.Options{Drivers: map[string]objstore.Opener{
 			"limited": func(context.Context, *url.URL, *objstore.Options) (objstore.Source, error) { return s, nil }}}))(t)
-		p := ok(Open(dir, &Options{Workers: 16, MinFree: -1}))(t)
+		p := ok(Open(context.Background(), dir, &Options{Workers: 16, MinFree: -1}))(t)
 		defer p.Close()
 		var refs []*Ref
 		for i := range 100 {

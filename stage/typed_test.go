@@ -4,6 +4,7 @@ package stage
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -170,7 +171,7 @@ func TestPutWithoutSpace(t *testing.T) {
 func TestPutThenClose(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := ok(Open(dir, quick(Options{})))(t)
+	p := ok(Open(context.Background(), dir, quick(Options{})))(t)
 	p.Put(content("a", 0, 64*kib), "a")
 	must(t, p.Wait(t.Context()))
 	must(t, p.Close())

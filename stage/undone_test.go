@@ -3,6 +3,7 @@
 package stage
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 func TestUnfreedBytesStayCounted(t *testing.T) {
 	dir := t.TempDir()
 	s := newSource("undone").put("a", object{size: 100 * kib, md5: wrong})
-	p := ok(Open(dir, quick(Options{})))(t)
+	p := ok(Open(context.Background(), dir, quick(Options{})))(t)
 	fault.Set(func(point string) error {
 		if point == "stage.no punch" {
 			return errors.New("failed on purpose")

@@ -147,7 +147,7 @@ func TestReadUnfinishedAtRandom(t *testing.T) {
 		s.delay = time.Millisecond
 		o := s.get("a")
 		info := o.info("a")
-		p := ok(Open(t.TempDir(), quick(Options{RangeBytes: 1 << 20, Ranges: 3})))(t)
+		p := ok(Open(context.Background(), t.TempDir(), quick(Options{RangeBytes: 1 << 20, Ranges: 3})))(t)
 		l := p.PrefetchVersion(s, "a", info, false)
 		want := content("a", 0, size)
 		var wg sync.WaitGroup

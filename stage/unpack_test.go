@@ -4,6 +4,7 @@ package stage
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ func TestPrefetchFile(t *testing.T) {
 			dir := t.TempDir()
 			s := newSource("once").put("a.txt", object{size: size})
 			if there { // by another pool, which does not use it any more
-				before := ok(Open(dir, quick(Options{})))(t)
+				before := ok(Open(context.Background(), dir, quick(Options{})))(t)
 				got(t, before, s, "a.txt")
 				must(t, before.Close())
 			}

@@ -4,6 +4,7 @@ package stage
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -55,7 +56,7 @@ func TestMaxAge(t *testing.T) {
 	}{{0, 1, 1}, {time.Hour, 0, 0}, {-1, 0, 0}, {time.Nanosecond, 1, 1}} {
 		dir := t.TempDir()
 		s := newSource("age").put("a", object{size: 1000})
-		p := ok(Open(dir, quick(Options{})))(t)
+		p := ok(Open(context.Background(), dir, quick(Options{})))(t)
 		got(t, p, s, "a")
 		must(t, p.Close())
 		s.put("a", object{size: 1000, version: 1})
@@ -194,7 +195,8 @@ func TestVersionOf(t *testing.T) {
 func TestOpenBadOptions(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	_, err := Open(dir, &Options{Workers: 1000, MaxBytes: -1, MaxFiles: -1, MinFree: 2, MaxQueue: -1, Keep: 7,
+	_, err := Open(context.Background(), dir, &Options{Workers: 1000, MaxBytes: -1, MaxFiles: -1, MinFree: 2,
+		MaxQueue: -1, Keep: 7,
 		Ranges: 65, RangeBytes: 1000,
 		Retry: objstore.Retry{StallTimeout: -1}})
 	var joined interface{ Unwrap() []error }

@@ -114,7 +114,7 @@ func (s *Stores) stage() (*stage.Pool, error) {
 		return nil, errors.New("there is no stage")
 	}
 	s.poolOnce.Do(func() {
-		pool, err := stage.Open(s.o.StageDir, &s.o.Stage)
+		pool, err := stage.Open(context.Background(), s.o.StageDir, &s.o.Stage)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.pool, s.poolErr = pool, err

@@ -55,26 +55,6 @@ type LeftError struct {
 func (e *LeftError) Error() string { return e.What + " may be left: " + e.Err.Error() }
 func (e *LeftError) Unwrap() error { return e.Err }
 
-// LeftErrors returns all LeftErrors among what err wraps, later errors of a RunError too.
-func LeftErrors(err error) []*LeftError {
-	var list []*LeftError
-	switch e := err.(type) {
-	case *LeftError:
-		return []*LeftError{e}
-	case *RunError:
-		for _, one := range append([]error{e.Cause}, e.After...) {
-			list = append(list, LeftErrors(one)...)
-		}
-	case interface{ Unwrap() []error }:
-		for _, one := range e.Unwrap() {
-			list = append(list, LeftErrors(one)...)
-		}
-	case interface{ Unwrap() error }:
-		return LeftErrors(e.Unwrap())
-	}
-	return list
-}
-
 // BatchError is an error of a batch system, or of a launcher about the system.
 type BatchError struct {
 	Kind string // as returned by Launcher.Name

@@ -72,7 +72,8 @@ func (w *worker) open() (err error) {
 		w.source = w.bucket
 	}
 	if slices.Contains([]string{opStage, opInto, opRecycled, opCopy, opMemory, opHits}, w.Op) {
-		w.pool, err = stage.Open(w.Dir, &stage.Options{Workers: w.Workers, Ranges: w.Ranges, MaxBytes: w.MaxBytes,
+		w.pool, err = stage.Open(context.Background(), w.Dir, &stage.Options{Workers: w.Workers, Ranges: w.Ranges,
+			MaxBytes: w.MaxBytes,
 			MaxFiles: int64(w.MaxFiles), Keep: w.Keep, Logger: slog.Default()})
 	}
 	return err

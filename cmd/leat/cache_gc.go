@@ -34,11 +34,7 @@ kernel leaves nothing to remove. Named and preserved caches are never touched.`,
 }
 
 func collectCaches(cmd *cobra.Command, dir string, f *cacheFlags, dryRun bool) error {
-	collect := cache.GC
-	if dryRun {
-		collect = cache.Leftovers
-	}
-	removed, err := collect(dir)
+	removed, err := cache.GC(dir, dryRun)
 	for _, path := range removed {
 		if werr := printRemoved(cmd.OutOrStdout(), path, f.json, dryRun); werr != nil {
 			return errors.Join(err, werr)

@@ -119,7 +119,7 @@ func parseColorInterp(s string) ([]raster.Color, error) {
 		if strings.EqualFold(word, "grey") {
 			word = string(raster.ColorGray)
 		}
-		c, ok := raster.ParseColor(word)
+		c, ok := colortable.ParseMeaning(word)
 		if !ok {
 			return nil, unknownWord(word, colorNames())
 		}
@@ -140,7 +140,7 @@ const maxInterpBands = 1<<16 - 1
 // colorNames are the words that --color-interp takes.
 func colorNames() []string {
 	var names []string
-	for _, c := range raster.Colors() {
+	for _, c := range colortable.Meanings() {
 		names = append(names, string(c))
 	}
 	return names

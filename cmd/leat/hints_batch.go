@@ -1,6 +1,7 @@
 package main
 
 import (
+	"leat/internal/worker/runerror"
 	"strings"
 
 	"leat/internal/terminal"
@@ -78,7 +79,7 @@ func exitsHint(e *worker.LostError) string {
 func withLeftHint(hint string, err error) string {
 	var commands []string
 	force := false
-	for _, left := range worker.LeftErrors(err) {
+	for _, left := range runerror.LeftErrors(err) {
 		for _, c := range left.Commands {
 			commands = append(commands, "`"+terminal.Text(c)+"`")
 			force = force || strings.HasPrefix(c, "qdel ")

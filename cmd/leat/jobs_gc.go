@@ -42,12 +42,8 @@ func collectJobs(w io.Writer, asJSON, dryRun bool) error {
 	if err := namespace.Usable(); err != nil {
 		return err
 	}
-	records, arraysOf := namespace.GC, shm.GC
-	if dryRun {
-		records, arraysOf = namespace.Leftovers, shm.Leftovers
-	}
-	removed, err := records()
-	arrays, err1 := arraysOf(nil)
+	removed, err := namespace.GC(dryRun)
+	arrays, err1 := shm.GC(nil, dryRun)
 	removed = append(removed, arrays...)
 	for _, path := range removed {
 		if werr := printRemoved(w, path, asJSON, dryRun); werr != nil {

@@ -125,7 +125,7 @@ func collectStage(cmd *cobra.Command, t trim, f *stageFlags) (err error) {
 func (d *collectDoc) collect(cmd *cobra.Command, dir string, t trim) (err error) {
 	ctx := cmd.Context()
 	before := processFiles(d.Dir)
-	p, err := stage.OpenContext(ctx, dir, &stage.Options{Logger: slog.New(&peopleHandler{w: cmd.ErrOrStderr()})})
+	p, err := stage.Open(ctx, dir, &stage.Options{Logger: slog.New(&peopleHandler{w: cmd.ErrOrStderr()})})
 	if err != nil {
 		return err
 	}

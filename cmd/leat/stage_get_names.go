@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"leat/internal/storeurl"
 	"net/url"
 	"os"
 	"path"
@@ -11,7 +12,6 @@ import (
 
 	"leat/internal/terminal"
 	"leat/objstore"
-	"leat/objstore/cloud"
 )
 
 // outputNames are the files for the objects, in a directory or the only one.
@@ -68,7 +68,7 @@ func baseName(u string) string {
 		}
 	} else {
 		if scheme == "s3" {
-			name, _, _ = cloud.CutVersion(name)
+			name, _, _ = storeurl.CutVersion(name)
 		}
 		name = path.Base(name)
 	}

@@ -36,7 +36,7 @@ func (f *stageFlags) look(ctx context.Context) (p *stage.Pool, dir string, err e
 	if err != nil || !there {
 		return nil, dir, err
 	}
-	p, err = stage.OpenContext(ctx, dir, nil)
+	p, err = stage.Open(ctx, dir, nil)
 	return p, dir, err
 }
 

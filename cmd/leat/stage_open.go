@@ -42,7 +42,7 @@ func (f *stageFlags) open(cmd *cobra.Command, o *stage.Options) (_ *staging, err
 	s.stores = &objstore.Options{Endpoint: f.endpoint, Region: f.region, Anonymous: f.anonymous,
 		Drivers: cloud.Drivers(), Retry: o.Retry}
 	o.Logger = slog.New(&peopleHandler{w: s.people})
-	s.pool, err = stage.OpenContext(cmd.Context(), dir, o)
+	s.pool, err = stage.Open(cmd.Context(), dir, o)
 	if errors.Is(err, stage.ErrNoSpace) && f.canRead && f.metrics == "" {
 		s.warn(fmt.Errorf("objects are read without being staged: %w", err))
 		s.close, s.stop = func() error { return nil }, func() bool { return true }

@@ -99,7 +99,7 @@ func worker(ctx context.Context) error {
 		return err
 	}
 	defer store.Close()
-	pool, err := stage.Open(os.Args[4], &stage.Options{
+	pool, err := stage.Open(context.Background(), os.Args[4], &stage.Options{
 		Workers:  16,
 		MaxBytes: 1 << 30, // of all processes together
 		Logger:   slog.Default(),

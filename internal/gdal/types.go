@@ -1,6 +1,7 @@
 package gdal
 
 import (
+	"leat/internal/colortable"
 	"leat/ndarray"
 	"leat/raster"
 )
@@ -62,7 +63,7 @@ func gdalType(t ndarray.DType) int32 {
 }
 
 // colors holds the colours in GDAL's order.
-var colors = raster.Colors()
+var colors = colortable.Meanings()
 
 func colorOf(n int32) raster.Color {
 	if n >= 0 && int(n) < len(colors) {

@@ -3,6 +3,7 @@ package geotiff
 import (
 	"encoding/xml"
 	"io"
+	"leat/internal/colortable"
 	"math"
 	"strconv"
 	"strings"
@@ -129,7 +130,7 @@ func parseNumber(text string) (float64, bool) {
 
 // colorOf returns the Color for GDAL's name of a colour interpretation.
 func colorOf(s string) raster.Color {
-	if c, ok := raster.ParseColor(s); ok {
+	if c, ok := colortable.ParseMeaning(s); ok {
 		return c
 	}
 	return raster.ColorUndefined

@@ -79,7 +79,7 @@ func (b *bucket) ID(name string) string {
 	id := b.name + "/" + name
 	mark := "?"
 	if key, version, ok := b.cutVersion(name); storeurl.Redact(id) == id && ok {
-		id, mark = b.name+"/"+escapes.Replace(key)+versionMark+escapes.Replace(version), "&"
+		id, mark = b.name+"/"+escapes.Replace(key)+storeurl.VersionMark+escapes.Replace(version), "&"
 	} else if r := storeurl.Redact(id); r != id {
 		id = fmt.Sprintf("%s~%.8x", r, sha256.Sum256([]byte(name)))
 	} else {
@@ -91,12 +91,12 @@ func (b *bucket) ID(name string) string {
 	return id
 }
 
-// cutVersion is CutVersion for s3; other stores have no versions in names.
+// cutVersion is storeurl.CutVersion for s3; other stores have no versions in names.
 func (b *bucket) cutVersion(name string) (key, version string, ok bool) {
 	if _, s3 := b.provider.(s3Provider); !s3 {
 		return name, "", false
 	}
-	return CutVersion(name)
+	return storeurl.CutVersion(name)
 }
 
 var escapes = strings.NewReplacer("%", "%25", "?", "%3F", "\n", "%0A", "\r", "%0D")
@@ -342,7 +342,7 @@ func (b *bucket) Upload(ctx context.Context, name string, r io.ReaderAt, size in
 	}
 	if _, _, ok := b.cutVersion(name); ok {
 		return &objstore.Error{Op: "writing", URL: b.name + "/" + name,
-			Err: errors.New("an object version can't be written, expected a name without " + versionMark)}
+			Err: errors.New("an object version can't be written, expected a name without " + storeurl.VersionMark)}
 	}
 	err := b.do(ctx, func(c clients) error { return upload(ctx, c.write, name, r, size, o) })
 	if o.IfAbsent && gcerrors.Code(err) == gcerrors.FailedPrecondition {

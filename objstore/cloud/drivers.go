@@ -7,8 +7,6 @@
 package cloud
 
 import (
-	"strings"
-
 	"leat/objstore"
 )
 
@@ -16,15 +14,3 @@ import (
 func Drivers() map[string]objstore.Opener {
 	return map[string]objstore.Opener{"s3": openS3, "gs": openGS, "azblob": openAzure, "mem": openMem}
 }
-
-// CutVersion splits the name of an object in s3, written NAME?versionId=ID as other tools (s3fs)
-// do, into key and version. A key that itself ends this way can't be named.
-func CutVersion(name string) (key, version string, ok bool) {
-	i := strings.LastIndex(name, versionMark)
-	if i <= 0 || i+len(versionMark) == len(name) {
-		return name, "", false
-	}
-	return name[:i], name[i+len(versionMark):], true
-}
-
-const versionMark = "?versionId="

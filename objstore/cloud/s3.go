@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"leat/internal/storeurl"
 	"net/http"
 	"net/url"
 	"time"
@@ -179,7 +180,7 @@ func realNames(stack *middleware.Stack) error {
 				*name = aws.String(unescape(**name))
 			}
 			if version != nil && *name != nil {
-				if key, v, ok := CutVersion(**name); ok {
+				if key, v, ok := storeurl.CutVersion(**name); ok {
 					*name, *version = aws.String(key), aws.String(v)
 				}
 			}

@@ -1,6 +1,7 @@
 package metrics_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -21,7 +22,7 @@ func ExampleCollector() {
 		return
 	}
 	defer os.RemoveAll(dir)
-	pool, err := stage.Open(dir, nil)
+	pool, err := stage.Open(context.Background(), dir, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

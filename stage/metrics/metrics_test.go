@@ -1,6 +1,7 @@
 package metrics_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,7 +29,7 @@ func used(t *testing.T, dir string) *stage.Pool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := stage.Open(dir, nil)
+	p, err := stage.Open(context.Background(), dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func TestWorkerIdentity(t *testing.T) {
 				if n == 1 {
 					want[worker.EnvName] = name
 				} else {
-					want[worker.EnvKind], want[worker.EnvIndexFrom], want[worker.EnvFirst] = launcherName,
+					want[protocol.EnvKind], want[protocol.EnvIndexFrom], want[protocol.EnvFirst] = launcherName,
 						"AWS_BATCH_JOB_ARRAY_INDEX", "7"
 					if w := worker.WorkerName(launcherName, 7+int(env["AWS_BATCH_JOB_ARRAY_INDEX"][0]-'0')); w != name {
 						t.Errorf("%s runs as %s", name, w)
@@ -240,7 +240,7 @@ func TestEndpointOnlyInSecret(t *testing.T) {
 			}
 			exited := ""
 			for l := range strings.SplitSeq(r.Await(2)["awsbatch-1"].Log, "\n") {
-				if v, ok := strings.CutPrefix(l, worker.EnvSecret+"="); ok {
+				if v, ok := strings.CutPrefix(l, protocol.EnvSecret+"="); ok {
 					exited = v
 				}
 			}

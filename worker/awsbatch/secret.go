@@ -45,7 +45,7 @@ func noSecret(err error, name string) error {
 }
 
 // putSecret writes the endpoint as a new version of the secret and returns the value of
-// worker.EnvSecret: store, name and version.
+// protocol.EnvSecret: store, name and version.
 func (k *launcher) putSecret(ctx context.Context, c *clients, text string) (string, error) {
 	store, name, err := parseSecret(k.o.Secret)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"leat/internal/worker/protocol"
 	"strconv"
 	"strings"
 
@@ -219,11 +220,11 @@ func (f *fleet) environment(p *plan, secret string, number, n int) []types.KeyVa
 	if f.k.o.Endpoint != "" {
 		set("AWS_ENDPOINT_URL", f.k.o.Endpoint)
 	}
-	set(worker.EnvSecret, secret)
+	set(protocol.EnvSecret, secret)
 	if n > 1 {
-		set(worker.EnvKind, launcherName)
-		set(worker.EnvIndexFrom, indexVariable)
-		set(worker.EnvFirst, strconv.Itoa(number))
+		set(protocol.EnvKind, launcherName)
+		set(protocol.EnvIndexFrom, indexVariable)
+		set(protocol.EnvFirst, strconv.Itoa(number))
 	} else {
 		set(worker.EnvName, worker.WorkerName(launcherName, number))
 	}

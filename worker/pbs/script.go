@@ -2,6 +2,7 @@ package pbs
 
 import (
 	"fmt"
+	"leat/internal/worker/protocol"
 	"strings"
 
 	"leat/worker"
@@ -15,8 +16,8 @@ const secretVariable = "LEAT_PBS_ENDPOINT"
 // script returns the script of a subjob; the array's first worker has number first.
 func (f *fleet) script(first int) string {
 	setup := []string{
-		"unset " + strings.Join([]string{worker.EnvEndpoint, worker.EnvFile, worker.EnvSecret, worker.EnvKind,
-			worker.EnvIndexFrom, worker.EnvFirst, worker.EnvSlots}, " "),
+		"unset " + strings.Join([]string{worker.EnvEndpoint, worker.EnvFile, protocol.EnvSecret, protocol.EnvKind,
+			protocol.EnvIndexFrom, protocol.EnvFirst, worker.EnvSlots}, " "),
 		// A plain job has no index. The name equals worker.WorkerName.
 		fmt.Sprintf("export %s=%s-$((%d + ${PBS_ARRAY_INDEX:-0}))", worker.EnvName, launcherName, first),
 	}

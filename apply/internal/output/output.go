@@ -3,6 +3,7 @@ package output
 import (
 	"context"
 	"fmt"
+	"leat/internal/colortable"
 	"strings"
 
 	"leat/apply/internal/jobspec"
@@ -196,7 +197,7 @@ func (o *Output) checkColors() error {
 		if c == "" {
 			continue
 		}
-		if _, ok := raster.ParseColor(string(c)); !ok {
+		if _, ok := colortable.ParseMeaning(string(c)); !ok {
 			return jobspec.Errorf("Output.ColorInterp", "unknown colour interpretation %q of band %d", c, i+1)
 		}
 		switch isPalette := o.Spec.Colors != nil || o.Bands > 0 && o.bandInfo(i).Colors != nil; {

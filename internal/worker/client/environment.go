@@ -60,8 +60,8 @@ func readEnvironment(ctx context.Context, set map[string]string, getenv func(str
 		return nil, nil
 	}
 	for name := range set {
-		if !slices.Contains([]string{worker.EnvEndpoint, worker.EnvFile, worker.EnvSecret, worker.EnvName,
-			worker.EnvKind, worker.EnvIndexFrom, worker.EnvFirst,
+		if !slices.Contains([]string{worker.EnvEndpoint, worker.EnvFile, protocol.EnvSecret, worker.EnvName,
+			protocol.EnvKind, protocol.EnvIndexFrom, protocol.EnvFirst,
 			worker.EnvSlots}, name) {
 			return nil, fmt.Errorf("unknown variable %.64q: coordinator and worker may have different versions", name)
 		}
@@ -84,20 +84,20 @@ func readEnvironment(ctx context.Context, set map[string]string, getenv func(str
 }
 
 func (e *Environment) setName(set map[string]string, getenv func(string) string) error {
-	e.Kind = set[worker.EnvKind]
+	e.Kind = set[protocol.EnvKind]
 	if e.Name = set[worker.EnvName]; e.Name == "" {
-		from := set[worker.EnvIndexFrom]
+		from := set[protocol.EnvIndexFrom]
 		if e.Kind == "" || from == "" {
-			return fmt.Errorf("neither %s nor both %s and %s are set", worker.EnvName, worker.EnvKind, worker.EnvIndexFrom)
+			return fmt.Errorf("neither %s nor both %s and %s are set", worker.EnvName, protocol.EnvKind, protocol.EnvIndexFrom)
 		}
 		i, err := strconv.ParseUint(getenv(from), 10, 31)
 		if err != nil {
-			return fmt.Errorf("%s: variable %.64q holds no index", worker.EnvIndexFrom, from)
+			return fmt.Errorf("%s: variable %.64q holds no index", protocol.EnvIndexFrom, from)
 		}
 		var first uint64
-		if s := set[worker.EnvFirst]; s != "" {
+		if s := set[protocol.EnvFirst]; s != "" {
 			if first, err = strconv.ParseUint(s, 10, 31); err != nil {
-				return fmt.Errorf("%s=%.64q is not a number", worker.EnvFirst, s)
+				return fmt.Errorf("%s=%.64q is not a number", protocol.EnvFirst, s)
 			}
 		}
 		e.Name = worker.WorkerName(e.Kind, int(first+i))
@@ -120,14 +120,14 @@ func (e *Environment) setName(set map[string]string, getenv func(string) string)
 func (e *Environment) setEndpoint(ctx context.Context, set map[string]string,
 	fetch map[string]func(context.Context, string) (string, error)) error {
 	n := 0
-	for _, name := range []string{worker.EnvEndpoint, worker.EnvFile, worker.EnvSecret} {
+	for _, name := range []string{worker.EnvEndpoint, worker.EnvFile, protocol.EnvSecret} {
 		if set[name] != "" {
 			n++
 		}
 	}
 	if n != 1 {
 		return fmt.Errorf("of %s, %s and %s, %d are set, expected exactly one",
-			worker.EnvEndpoint, worker.EnvFile, worker.EnvSecret, n)
+			worker.EnvEndpoint, worker.EnvFile, protocol.EnvSecret, n)
 	}
 	text, from := set[worker.EnvEndpoint], worker.EnvEndpoint
 	if list, ok := strings.CutPrefix(text, "fds:"); ok {
@@ -142,18 +142,18 @@ func (e *Environment) setEndpoint(ctx context.Context, set map[string]string,
 		}
 		text, from = string(b), "file of "+worker.EnvFile
 	}
-	if s := set[worker.EnvSecret]; s != "" {
+	if s := set[protocol.EnvSecret]; s != "" {
 		store, name, ok := strings.Cut(s, ":")
 		f := fetch[store]
 		if !ok || f == nil || name == "" {
 			return fmt.Errorf("%s=%.128q is not a known secret store and a name in it",
-				worker.EnvSecret, s)
+				protocol.EnvSecret, s)
 		}
 		var err error
 		if text, err = f(ctx, name); err != nil {
-			return fmt.Errorf("%s: %w", worker.EnvSecret, err)
+			return fmt.Errorf("%s: %w", protocol.EnvSecret, err)
 		}
-		from = "secret of " + worker.EnvSecret
+		from = "secret of " + protocol.EnvSecret
 	}
 	if err := e.Endpoint.UnmarshalText([]byte(text)); err != nil {
 		return fmt.Errorf("%w (in %s)", err, from)

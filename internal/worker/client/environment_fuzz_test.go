@@ -9,8 +9,8 @@ import (
 
 func FuzzEnvironment(f *testing.F) {
 	f.Add(worker.EnvEndpoint, "fds:3,4,5", worker.EnvName, "a-1", worker.EnvSlots, "2")
-	f.Add(worker.EnvEndpoint, testText(f, testEndpoint()), worker.EnvKind, "a", worker.EnvIndexFrom, "I")
-	f.Add(worker.EnvSecret, "ssm:x", worker.EnvName, "a", worker.EnvFirst, "1")
+	f.Add(worker.EnvEndpoint, testText(f, testEndpoint()), protocol.EnvKind, "a", protocol.EnvIndexFrom, "I")
+	f.Add(protocol.EnvSecret, "ssm:x", worker.EnvName, "a", protocol.EnvFirst, "1")
 	f.Fuzz(func(t *testing.T, a, av, b, bv, c, cv string) {
 		set := map[string]string{}
 		for _, kv := range [][2]string{{a, av}, {b, bv}, {c, cv}} {

@@ -24,3 +24,23 @@ func Join(cause error, after ...error) error {
 	}
 	return &worker.RunError{Cause: cause, After: list}
 }
+
+// LeftErrors returns all LeftErrors among what err wraps, later errors of a RunError too.
+func LeftErrors(err error) []*worker.LeftError {
+	var list []*worker.LeftError
+	switch e := err.(type) {
+	case *worker.LeftError:
+		return []*worker.LeftError{e}
+	case *worker.RunError:
+		for _, one := range append([]error{e.Cause}, e.After...) {
+			list = append(list, LeftErrors(one)...)
+		}
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			list = append(list, LeftErrors(one)...)
+		}
+	case interface{ Unwrap() error }:
+		return LeftErrors(e.Unwrap())
+	}
+	return list
+}

@@ -2,6 +2,7 @@ package workertest
 
 import (
 	"context"
+	"leat/internal/worker/runerror"
 	"maps"
 	"strings"
 	"sync"
@@ -115,7 +116,7 @@ func WantError(t testing.TB, err error, parts ...string) {
 func WantCommands(t testing.TB, err error, parts ...string) {
 	t.Helper()
 	var commands []string
-	for _, left := range worker.LeftErrors(err) {
+	for _, left := range runerror.LeftErrors(err) {
 		commands = append(commands, left.Commands...)
 	}
 	text := strings.Join(commands, "\n")
