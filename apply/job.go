@@ -213,7 +213,7 @@ type Output struct {
 	PixelInterleave bool   // samples of a pixel next to each other; default: one plane per band
 	BigTIFF         bool   // even if classic TIFF would do
 
-	Overviews   []int // powers of two; nil: RIOS's default, 4 8 ... while the smaller side exceeds 128
+	Overviews   []int // powers of two; nil: RIOS's default, 4 8 ... 512 while the smaller side exceeds 128
 	NoOverviews bool
 	COG         bool // overviews 2 4 8 ... until the larger side is at most 512
 	// OverviewMethod is how pixels of a cell become one pixel of an overview: "nearest" (default)
