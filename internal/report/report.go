@@ -313,9 +313,9 @@ func pixelText(n int64) string {
 	case n < 1e6:
 		return fmt.Sprint(n)
 	case n < 1e9:
-		return fmt.Sprintf("%.4g million", float64(n)/1e6)
+		return fmt.Sprintf("%.3g million", float64(n)/1e6)
 	}
-	return fmt.Sprintf("%.4g billion", float64(n)/1e9)
+	return fmt.Sprintf("%.3g billion", float64(n)/1e9)
 }
 
 // numberText returns a measured number to five digits; pointers may be nil.
