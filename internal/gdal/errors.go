@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 
+	"leat/internal/lazyregexp"
 	"leat/raster"
 )
 
@@ -71,10 +72,20 @@ func onThread(f func()) {
 	c.CPLErrorReset()
 }
 
+// addressPattern matches an address in memory, as C prints it.
+var addressPattern = lazyregexp.New(`0x[1-9a-f][0-9a-f]{8,15}\b`)
+
+// messageText returns GDAL's message in one line. Some drivers print the address of an open file,
+// which differs in each process, and the text of an error of the system that did not happen.
+func messageText(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	text = addressPattern.ReplaceAllStringFunc(text, func(string) string { return "the file" })
+	return strings.TrimSuffix(text, ". Success")
+}
+
 // lastError returns GDAL's last message on this thread.
 func lastError(path, op string) *Error {
-	e := &Error{Path: path, Op: op, Number: int(c.CPLGetLastErrorNo()),
-		Text: strings.Join(strings.Fields(c.CPLGetLastErrorMsg()), " ")}
+	e := &Error{Path: path, Op: op, Number: int(c.CPLGetLastErrorNo()), Text: messageText(c.CPLGetLastErrorMsg())}
 	// The message already starts with the path.
 	e.Text = strings.TrimPrefix(e.Text, path+": ")
 	if !strings.HasSuffix(e.Text, "..") {

@@ -171,6 +171,7 @@ const maxCache = 256 << 20
 // file does.
 var settings = [][2]string{
 	{"GDAL_ERROR_ON_LIBJPEG_WARNING", "YES"}, // damaged JPEG data is an error instead of grey pixels
+	{"RAW_CHECK_FILE_SIZE", "YES"},           // uncompressed pixels of less than half their size are an error instead of zeros
 	{"GDAL_HTTP_CONNECTTIMEOUT", "30"},       // seconds; without these four, a stalled server blocks a run forever
 	{"GDAL_HTTP_LOW_SPEED_TIME", "60"},
 	{"GDAL_HTTP_LOW_SPEED_LIMIT", "1"},
