@@ -232,10 +232,16 @@ func openFiles(t testing.TB) int {
 // terrain returns a smooth surface with noise, different for each seed.
 func terrain[T ndarray.Real](width, height int, seed uint64) []T {
 	r := rand.New(rand.NewPCG(seed, 1))
-	px := make([]T, width*height)
-	for i := range px {
-		x, y := float64(i%width), float64(i/width)
-		px[i] = T(60 + 30*math.Sin(x/37+float64(seed)) + 25*math.Cos(y/23) + 5*r.Float64())
+	across := make([]float64, width)
+	for x := range across {
+		across[x] = 30 * math.Sin(float64(x)/37+float64(seed))
+	}
+	px := make([]T, 0, width*height)
+	for y := range height {
+		down := 25 * math.Cos(float64(y)/23)
+		for _, a := range across {
+			px = append(px, T(60+a+down+5*r.Float64()))
+		}
 	}
 	return px
 }
