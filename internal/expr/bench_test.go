@@ -125,6 +125,9 @@ func BenchmarkMedian(b *testing.B) {
 	b.Run("dates=12/float32", func(b *testing.B) {
 		benchmarkExpr(b, "median(t)", map[string]Input{"t": dates(12, ndarray.Float32, false)}, 0)
 	})
+	b.Run("percentile/dates=12/uint16", func(b *testing.B) {
+		benchmarkExpr(b, "percentile(t, 90)", map[string]Input{"t": dates(12, ndarray.Uint16, false)}, 0)
+	})
 	for _, d := range []ndarray.DType{ndarray.Uint16, ndarray.Float32} {
 		b.Run(fmt.Sprintf("percentile/dates=12/%v/nodata=10%%", d), func(b *testing.B) {
 			benchmarkExpr(b, "percentile(t, 90)", map[string]Input{"t": dates(12, d, true)}, 0.1)

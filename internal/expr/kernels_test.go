@@ -402,6 +402,21 @@ func TestVectorPixelsEqualGo(t *testing.T) {
 				t.Fatalf("pair %d of %d: %d and %d give %d and %d", i, n, x[i], y[i], lo[i], hi[i])
 			}
 		}
+		for _, largest := range []bool{true, false} {
+			third := make([]uint16, n)
+			all := [][]uint16{x, rows[0], y, rows[1]} // each number twice
+			firstPixels(&[3][]uint16{lo, hi, third}, all, largest)
+			for i := range lo {
+				want := []uint16{x[i], x[i], y[i], y[i]}
+				slices.Sort(want)
+				if largest {
+					slices.Reverse(want)
+				}
+				if got := []uint16{lo[i], hi[i], third[i]}; !slices.Equal(got, want[:3]) {
+					t.Fatalf("the first of %v are %v, expected %v", want, got, want[:3])
+				}
+			}
+		}
 		fraction, zero := r.Float64(), int32(r.IntN(2)<<15)
 		blend := ndarray.Cast[float32](d.Last(4 * n))[:n:n]
 		blendPixels(blend, rows[0], rows[1], zero, fraction)

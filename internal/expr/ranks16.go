@@ -8,7 +8,7 @@ import (
 
 // Medians and quantiles of integers of 16 bits sort the pixels themselves: a vector holds twice as
 // many of them as of float32, and none are converted. The keys of int16 are pixels with the sign
-// bit inverted.
+// bit inverted. Three of them at an end are found without a network, see ends.
 
 const invalidPixel = 0xffff
 
@@ -75,12 +75,30 @@ func (s *rawStatistic) sort(ev *Evaluator, in *instr, off, n int) (rows [][]uint
 			maskPixels(rows[j], counts, valid[off:off+n])
 		}
 	}
+	if largest, ok := s.ends(in.items); ok && !mixed {
+		first := [3][]uint16{own(0), own(1), own(2)}
+		firstPixels(&first, rows, largest)
+		for i, r := range first {
+			if largest {
+				i = in.items - 1 - i
+			}
+			rows[i] = r
+		}
+		return rows, counts, false
+	}
 	for _, c := range sort {
 		lo, hi := own(int(c.lo)), own(int(c.hi))
 		orderPixels(lo, hi, rows[c.lo], rows[c.hi])
 		rows[c.lo], rows[c.hi] = lo, hi
 	}
 	return rows, counts, mixed
+}
+
+// ends reports whether the statistic of items valid pixels depends on the three largest or on the
+// three smallest alone, which takes less than sorting them.
+func (s *rawStatistic) ends(items int) (largest, ok bool) {
+	k := s.ranks[items]
+	return k.low >= items-3, items > 3 && (k.low >= items-3 || k.high < 3)
 }
 
 // byRow computes the statistic of n pixels from off on, as [statistic.byRow] does.
@@ -177,6 +195,25 @@ func orderPixels(lo, hi, a, b []uint16) {
 	for i := order16Fast(lo, hi, a, b); i < len(lo); i++ {
 		x, y := a[i], b[i]
 		lo[i], hi[i] = min(x, y), max(x, y)
+	}
+}
+
+// firstPixels sets d to the three largest or smallest of each column of rows, the first one first.
+// d can be memory of rows.
+func firstPixels(d *[3][]uint16, rows [][]uint16, largest bool) {
+	flip := uint16(0) // in Go, the largest are those whose complements are the smallest
+	if largest {
+		flip = 0xffff
+	}
+	for i := first3Fast(d, rows, largest); i < len(d[0]); i++ {
+		a, b, c := uint16(0xffff), uint16(0xffff), uint16(0xffff)
+		for _, r := range rows {
+			x := r[i] ^ flip
+			a, x = min(a, x), max(a, x)
+			b, x = min(b, x), max(b, x)
+			c = min(c, x)
+		}
+		d[0][i], d[1][i], d[2][i] = a^flip, b^flip, c^flip
 	}
 }
 

@@ -35,6 +35,15 @@ func containsAVX16(a *uint16, n int, v uint16) bool
 func keysAVX32(d, a *int32, n int)
 func orderAVX32(d, a *int32, n int)
 func orderAVX16(lo, hi, a, b *uint16, n int)
+
+// largest3AVX16 and smallest3AVX16 set n elements of d1, d2 and d3, see firstPixels. n is a
+// multiple of step32.
+//
+//go:noescape
+func largest3AVX16(d1, d2, d3 *uint16, rows *[]uint16, count, n int)
+
+//go:noescape
+func smallest3AVX16(d1, d2, d3 *uint16, rows *[]uint16, count, n int)
 func blendAVX16(d *float32, a, b *uint16, n int, zero int32, fraction float64)
 
 func lessKAVX(d *byte, a *float32, n int, k float32)
@@ -183,6 +192,24 @@ func order16Fast(lo, hi, a, b []uint16) int {
 	}
 	_, _, _ = hi[n-1], a[n-1], b[n-1]
 	orderAVX16(&lo[0], &hi[0], &a[0], &b[0], n)
+	return n
+}
+
+// first3Fast is firstPixels for the first elements, and returns how many.
+func first3Fast(d *[3][]uint16, rows [][]uint16, largest bool) int {
+	n := len(d[0]) &^ (step32 - 1)
+	if !hasAVX2 || n == 0 || len(rows) == 0 {
+		return 0
+	}
+	_, _ = d[1][n-1], d[2][n-1]
+	for _, r := range rows {
+		_ = r[n-1]
+	}
+	first := smallest3AVX16
+	if largest {
+		first = largest3AVX16
+	}
+	first(&d[0][0], &d[1][0], &d[2][0], &rows[0], len(rows), n)
 	return n
 }
 

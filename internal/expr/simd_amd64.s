@@ -81,6 +81,56 @@ loop: \
 	VZEROUPPER \
 	RET
 
+// TOP moves the vector x into a, b and c, which are in order. first and second are VPMINUW and
+// VPMAXUW for the largest values, the other way round for the smallest.
+#define TOP(first, second, x, t, a, b, c) \
+	first x, a, t \
+	second x, a, a \
+	first t, b, x \
+	second t, b, b \
+	second x, c, c
+
+// TOP3 is the body of the functions that set d1, d2 and d3 to the first three values of each column,
+// beginning with the vector in Y10.
+#define TOP3(first, second) \
+	MOVQ d1+0(FP), R8 \
+	MOVQ d2+8(FP), R9 \
+	MOVQ d3+16(FP), R10 \
+	MOVQ rows+24(FP), SI \
+	MOVQ count+32(FP), DX \
+	MOVQ n+40(FP), CX \
+	XORQ BX, BX \
+	SHLQ $1, CX \
+columns: \
+	VMOVDQA Y10, Y0 \
+	VMOVDQA Y10, Y1 \
+	VMOVDQA Y10, Y2 \
+	VMOVDQA Y10, Y3 \
+	VMOVDQA Y10, Y4 \
+	VMOVDQA Y10, Y5 \
+	MOVQ SI, R11 \
+	MOVQ DX, R12 \
+row: \
+	MOVQ (R11), DI \
+	VMOVDQU (DI)(BX*1), Y6 \
+	VMOVDQU 32(DI)(BX*1), Y7 \
+	TOP(first, second, Y6, Y8, Y0, Y1, Y2) \
+	TOP(first, second, Y7, Y9, Y3, Y4, Y5) \
+	ADDQ $24, R11 \
+	DECQ R12 \
+	JNZ row \
+	VMOVDQU Y0, (R8)(BX*1) \
+	VMOVDQU Y3, 32(R8)(BX*1) \
+	VMOVDQU Y1, (R9)(BX*1) \
+	VMOVDQU Y4, 32(R9)(BX*1) \
+	VMOVDQU Y2, (R10)(BX*1) \
+	VMOVDQU Y5, 32(R10)(BX*1) \
+	ADDQ $64, BX \
+	CMPQ BX, CX \
+	JB columns \
+	VZEROUPPER \
+	RET
+
 TEXT ·addAVX32(SB), NOSPLIT, $0-32
 	ARGS3
 	VV(VADDPS, VMOVUPS, 5)
@@ -407,6 +457,16 @@ loop:
 	JB loop
 	VZEROUPPER
 	RET
+
+// func largest3AVX16(d1, d2, d3 *uint16, rows *[]uint16, count, n int)
+TEXT ·largest3AVX16(SB), NOSPLIT, $0-48
+	VPXOR Y10, Y10, Y10
+	TOP3(VPMINUW, VPMAXUW)
+
+// func smallest3AVX16(d1, d2, d3 *uint16, rows *[]uint16, count, n int)
+TEXT ·smallest3AVX16(SB), NOSPLIT, $0-48
+	VPCMPEQW Y10, Y10, Y10
+	TOP3(VPMAXUW, VPMINUW)
 
 // func blendAVX16(d *float32, a, b *uint16, n int, zero int32, fraction float64), n a multiple of 16,
 // see blendPixels

@@ -19,6 +19,8 @@ func keys32Fast(d, s []int32) int                  { return 0 }
 func order32Fast(a, b []int32) int                 { return 0 }
 func order16Fast(_, _, _, _ []uint16) int          { return 0 }
 
+func first3Fast(*[3][]uint16, [][]uint16, bool) int { return 0 }
+
 func differ16Fast([]byte, []uint16, uint16) int                      { return 0 }
 func where32Fast(_ []uint32, _ []byte, _, _ []uint32) int            { return 0 }
 func patch32Fast([]uint32, []byte, uint32) int                       { return 0 }

@@ -113,9 +113,9 @@
 	MOVBLZX buf, AX \
 	MOVL (dec+Decoder_dist)(R10)(AX*4), AX
 
-// DISTANCE gives in R14 the distance of the entry in AX, of which AH has the word's bits, and in R15
-// the first byte at it, and looks up the next entry. It jumps to wrong if the distance reaches before
-// the target.
+// DISTANCE gives in R14 the distance of the entry in AX, of which AH has the word's bits, and in
+// R15 the first byte at it, and looks up the next entry. It jumps to wrong if the distance reaches
+// before the target.
 #define DISTANCE(dec, out, buf, have, e, mask, dst, wrong) \
 	BZHIQ AX, buf, R14 \
 	MOVBLZX AH, e \
