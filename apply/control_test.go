@@ -243,7 +243,7 @@ func TestNotesNameControlThatIsNotKept(t *testing.T) {
 			}
 			if (g.RPC == nil) != (c.rpc == nil) || g.RPC != nil &&
 				!slices.EqualFunc(georef.RPCValues(g.RPC), georef.RPCValues(c.rpc), isClose) {
-				t.Errorf("coefficients %v, want %v", g.RPC, c.rpc)
+				t.Errorf("coefficients %v, expected %v", g.RPC, c.rpc)
 			}
 		})
 	}

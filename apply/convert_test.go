@@ -89,7 +89,7 @@ func TestAsOutsideFileAndBands(t *testing.T) {
 		_, err := Run(t.Context(), Job{Inputs: map[string]Input{"a": File(a), "b": File(b)},
 			Func: func(_ context.Context, bl *Block) error { f(bl); return nil }})
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %s", err, want)
+			t.Errorf("error %v, expected %s", err, want)
 		}
 	}
 }

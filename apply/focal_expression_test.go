@@ -145,7 +145,7 @@ func TestFocalMemory(t *testing.T) {
 	// Each of two workers holds the operand, 1512 x 1512 values with their validity.
 	if least := planned["a"] + 2*1512*1512*5; planned["focal_mean(a, 3)"] <= planned["a"] ||
 		planned["focal_mean(a, 1001)"] < least {
-		t.Errorf("planned are %v, want at least %d", planned, least)
+		t.Errorf("planned are %v, expected at least %d", planned, least)
 	}
 }
 

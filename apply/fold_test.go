@@ -27,7 +27,7 @@ func TestFold(t *testing.T) {
 		Merge: Fold(func(n int) error { sum += n; return nil })}
 	mustRun(t, job)
 	if sum != want {
-		t.Errorf("the sum is %d, want %d", sum, want)
+		t.Errorf("the sum is %d, expected %d", sum, want)
 	}
 	job.Merge = Fold(func(float64) error { return nil })
 	failRun(t, job, "type int", "expected float64")

@@ -40,7 +40,7 @@ func TestOutputList(t *testing.T) {
 	for i, o := range list {
 		for k, v := range pixels[uint8](t, o.Path) {
 			if v != in[k]+uint8(i) {
-				t.Fatalf("output %d: pixel %d is %d, want %d", i, k, v, in[k]+uint8(i))
+				t.Fatalf("output %d: pixel %d is %d, expected %d", i, k, v, in[k]+uint8(i))
 			}
 		}
 	}

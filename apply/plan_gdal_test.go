@@ -41,7 +41,7 @@ func TestPlanWarped(t *testing.T) {
 			found += in.Warped
 		}
 		if !strings.HasPrefix(found, want) {
-			t.Errorf("%s: %q, want %q", path, found, want)
+			t.Errorf("%s: %q, expected %q", path, found, want)
 		}
 	}
 }

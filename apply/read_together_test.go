@@ -33,7 +33,7 @@ func (s *joinedSource) Read(ctx context.Context, _ []int, _ raster.Window, dst *
 	}
 	for end := time.Now().Add(time.Minute); s.most.Load() < s.want; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			return fmt.Errorf("%d reads at once, want %d", s.most.Load(), s.want)
+			return fmt.Errorf("%d reads at once, expected %d", s.most.Load(), s.want)
 		}
 		if err := ctx.Err(); err != nil {
 			return err

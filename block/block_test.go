@@ -47,7 +47,7 @@ func TestCountIntersecting(t *testing.T) {
 			}
 		}
 		if got := p.CountIntersecting(w); got != want {
-			t.Fatalf("%+v touches %v: got %d, want %d", p, w, got, want)
+			t.Fatalf("%+v touches %v: got %d, expected %d", p, w, got, want)
 		}
 	})
 }
@@ -64,7 +64,7 @@ func TestFold(t *testing.T) {
 		{MarginNearest, -7, 0, 3, 0}, {MarginNearest, 9, 0, 3, 2}, {MarginNearest, 1, 0, 3, 1},
 	} {
 		if got := c.m.Fold(c.x, c.lo, c.hi); got != c.want {
-			t.Errorf("%v.Fold(%d, %d, %d) = %d, want %d", c.m, c.x, c.lo, c.hi, got, c.want)
+			t.Errorf("%v.Fold(%d, %d, %d) = %d, expected %d", c.m, c.x, c.lo, c.hi, got, c.want)
 		}
 	}
 }

@@ -34,12 +34,12 @@ func TestWindowSaturates(t *testing.T) {
 		inside := o.Width >= 0 && o.Height >= 0 && o.Col >= w.Col && o.Row >= w.Row &&
 			sum(o.Col, o.Width).Cmp(sum(w.Col, w.Width)) <= 0 && sum(o.Row, o.Height).Cmp(sum(w.Row, w.Height)) <= 0
 		if got := w.Contains(o); got != inside {
-			t.Fatalf("%v contains %v: %v, want %v", w, o, got, inside)
+			t.Fatalf("%v contains %v: %v, expected %v", w, o, got, inside)
 		}
 		n := anyInt(t, "n")
 		if got, want := w.Shift(n, -5), (Window{clamp(sum(w.Col, n)), clamp(sum(w.Row, -5)), w.Width,
 			w.Height}); got != want {
-			t.Fatalf("%v shifted by %d: %v, want %v", w, n, got, want)
+			t.Fatalf("%v shifted by %d: %v, expected %v", w, n, got, want)
 		}
 		if n >= 0 && w.Width >= 0 {
 			twice := new(big.Int).Add(big.NewInt(int64(w.Width)), new(big.Int).Mul(big.NewInt(2), big.NewInt(int64(n))))

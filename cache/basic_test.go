@@ -385,7 +385,7 @@ func testRecycle(t *testing.T, o *Options) {
 				i := (g*7 + k*11) % c.N()
 				data, err := c.Get(i)
 				if err != nil || string(data) != entry(i) {
-					t.Errorf("entry %d: %d bytes, %v, want %d", i, len(data), err, len(entry(i)))
+					t.Errorf("entry %d: %d bytes, %v, expected %d", i, len(data), err, len(entry(i)))
 					return
 				}
 				if k%5 == 0 {

@@ -48,7 +48,7 @@ func TestKeyOfInnermostLauncher(t *testing.T) {
 	} {
 		key, source := keyFromEnv(environ(c.env))
 		if key != c.key || source != c.source {
-			t.Errorf("%s: %q of %q, want %q of %q", name, key, source, c.key, c.source)
+			t.Errorf("%s: %q of %q, expected %q of %q", name, key, source, c.key, c.source)
 		}
 		if key != "" {
 			if err := validateKey(key, source); err != nil {
@@ -70,7 +70,7 @@ func TestInvalidKeys(t *testing.T) {
 	} {
 		if err := validateKey(key, "LEAT_JOB"); err == nil || !strings.Contains(err.Error(),
 			want) || !strings.Contains(err.Error(), "LEAT_JOB") {
-			t.Errorf("%q: %v, want %q in it", key, err, want)
+			t.Errorf("%q: %v, expected %q in it", key, err, want)
 		}
 	}
 	for _, key := range []string{"größe 7", strings.Repeat("ü", 128), "slurm:7.0"} {

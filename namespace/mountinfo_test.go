@@ -23,7 +23,7 @@ x 27 0:1 / / rw
 		{47, "0:52", `/tail\13`, `/q\999`},
 	}
 	if diff := cmp.Diff(want, parseMountinfo(text), cmp.AllowUnexported(mountLine{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("(-expected +got):\n%s", diff)
 	}
 }
 

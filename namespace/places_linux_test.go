@@ -322,7 +322,7 @@ func TestNotDirectory(t *testing.T) {
 	} {
 		p, err := makePlace(path)
 		if err == nil || want != nil && !errors.Is(err, want) || !strings.Contains(err.Error(), path) {
-			t.Errorf("%q: %+v %v, want %v", path, p, err, want)
+			t.Errorf("%q: %+v %v, expected %v", path, p, err, want)
 		}
 	}
 	for path, want := range map[string]error{
@@ -337,7 +337,7 @@ func TestNotDirectory(t *testing.T) {
 	} {
 		p, err := openFilePlace(path)
 		if err == nil || want != nil && !errors.Is(err, want) || !strings.Contains(err.Error(), filepath.Dir(path)) && path != "" {
-			t.Errorf("%q: %+v %v, want %v", path, p, err, want)
+			t.Errorf("%q: %+v %v, expected %v", path, p, err, want)
 		}
 	}
 	entries, err := os.ReadDir(base)

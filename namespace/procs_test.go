@@ -12,7 +12,7 @@ const statText = "41 (a) b (c) S 1 2 3 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 3 0 123
 func TestParseStat(t *testing.T) {
 	got, err := parseStat(statText)
 	if want := (statLine{"a) b (c", 'S', 4194560, 3, 12345}); err != nil || got != want {
-		t.Errorf("%+v, %v; want %+v", got, err, want)
+		t.Errorf("%+v, %v; expected %+v", got, err, want)
 	}
 	for _, bad := range []string{"", "1 sleep S", ")(", "1 (a) S 1 2", strings.Replace(statText, "12345", "-1", 1),
 		strings.Replace(statText, " S ", " SS ", 1), strings.Replace(statText, "4194560", "x", 1),

@@ -79,7 +79,7 @@ func TestRanksFromLauncher(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+			t.Errorf("%s (-expected +got):\n%s", name, diff)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func TestRanksFromEnvErrors(t *testing.T) {
 	} {
 		w, err := ranksFromEnv(environ(env))
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %+v, %v; want %q in the error", env, w, err, want)
+			t.Errorf("%s: %+v, %v; expected %q in the error", env, w, err, want)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestInvalidRanks(t *testing.T) {
 		err := c.w.validate()
 		for _, want := range c.want {
 			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%+v: %v, want %q in it", c.w, err, want)
+				t.Errorf("%+v: %v, expected %q in it", c.w, err, want)
 			}
 		}
 	}

@@ -62,7 +62,7 @@ func TestReadStreamingJobs(t *testing.T) {
 		{Number: 1234567, Dirs: []string{}, Path: at(1234567), id: mustStat(t, at(1234567))},
 	}
 	if diff := cmp.Diff(want, jobs, cmp.AllowUnexported(streamingJob{}), cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("(-expected +got):\n%s", diff)
 	}
 	reasons := map[int]string{2: "0 bytes", 3: "given as 255 bytes", 4: "not UTF-8", 5: "symbolic link",
 		6: "not a regular file", 7: "not a regular file", 13: "its number is 14"}

@@ -45,7 +45,7 @@ func TestUnpackStreamingRecords(t *testing.T) {
 		number, dirs, err := unpackLocals(c.data, int64(len(c.data)))
 		if c.want != "" {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%s: %v, want %q in it", name, err, c.want)
+				t.Errorf("%s: %v, expected %q in it", name, err, c.want)
 			}
 			continue
 		}

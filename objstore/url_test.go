@@ -57,7 +57,7 @@ func TestRedact(t *testing.T) {
 		"http://h:80":                            "http://h",
 	} {
 		if got := storeurl.Redact(raw); got != want {
-			t.Errorf("%s: %s, want %s", raw, got, want)
+			t.Errorf("%s: %s, expected %s", raw, got, want)
 		}
 	}
 }

@@ -139,10 +139,10 @@ func riosOnCluster(t *testing.T, kind string, left func() []string) {
 	for _, single := range []string{"", "single"} {
 		got := result(kind, single, "mix", "there"+single)
 		if !slices.Equal(got.Files, want.Files) || !slices.Equal(got.Sums, want.Sums) {
-			t.Errorf("%s: outputs differ from those of the process: %+v, want %+v", single, got, want)
+			t.Errorf("%s: outputs differ from those of the process: %+v, expected %+v", single, got, want)
 		}
 		if got.Total != want.Total || got.Blocks != want.Blocks || single == "single" && got.Copies < 2 {
-			t.Errorf("%s: other arguments %+v, want %+v", single, got, want)
+			t.Errorf("%s: other arguments %+v, expected %+v", single, got, want)
 		}
 	}
 	_, stderr, err := run(kind, "", "fails", "failed")
@@ -155,7 +155,7 @@ func riosOnCluster(t *testing.T, kind string, left func() []string) {
 		t.Errorf("the run that failed leaves %v, %v", files, err)
 	}
 	if got := result(kind, "", "mix", "failed"); !slices.Equal(got.Files, want.Files) || !slices.Equal(got.Sums, want.Sums) {
-		t.Errorf("the run after that: %+v, want %+v", got, want)
+		t.Errorf("the run after that: %+v, expected %+v", got, want)
 	}
 	if jobs := left(); len(jobs) > 0 {
 		t.Errorf("the jobs %v are left", jobs)

@@ -35,7 +35,7 @@ func TestModelOfCRS(t *testing.T) {
 	} {
 		if got := c.crs.model(); got != c.want || c.crs.Geographic() != (c.want == modelGeographic) ||
 			c.crs.Projected() != (c.want == modelProjected) {
-			t.Errorf("%+v: model %d, want %d", c.crs, got, c.want)
+			t.Errorf("%+v: model %d, expected %d", c.crs, got, c.want)
 		}
 	}
 }

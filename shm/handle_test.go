@@ -194,7 +194,7 @@ func TestInvalidHandles(t *testing.T) {
 	} {
 		h, err := parseHandle(Handle(c.text))
 		if !errors.Is(err, ErrHandle) || !strings.Contains(fmt.Sprint(err), c.want) {
-			t.Errorf("%s: %v, error %v, want %q", c.name, h, err, c.want)
+			t.Errorf("%s: %v, error %v, expected %q", c.name, h, err, c.want)
 		}
 		if len(fmt.Sprint(err)) > 500 {
 			t.Errorf("%s: the error has %d characters", c.name, len(fmt.Sprint(err)))
@@ -261,7 +261,7 @@ func TestInvalidInlineHandles(t *testing.T) {
 	} {
 		if _, _, err := parseInline(Handle(c.text)); !errors.Is(err, ErrHandle) || !strings.Contains(fmt.Sprint(err),
 			c.want) {
-			t.Errorf("%s: error %v, want %q", c.name, err, c.want)
+			t.Errorf("%s: error %v, expected %q", c.name, err, c.want)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func TestScopeFreesItsArrays(t *testing.T) {
 		t.Error(err)
 	}
 	if len(s.scopes) != 1 || len(s.arrays) != 1 {
-		t.Errorf("%d scopes and %d arrays are open, want 1 each", len(s.scopes), len(s.arrays))
+		t.Errorf("%d scopes and %d arrays are open, expected 1 each", len(s.scopes), len(s.arrays))
 	}
 	kept.digest()
 	check(t, s.Close())

@@ -230,7 +230,7 @@ func TestAFieldOfAViewIsAView(t *testing.T) {
 	} {
 		f, ok := v.field(c.name)
 		if got := fmt.Sprintln(f.elem, f.offset, f.shape, f.strides); !ok || got != c.want+"\n" {
-			t.Errorf("%s is %s, want %s", c.name, got, c.want)
+			t.Errorf("%s is %s, expected %s", c.name, got, c.want)
 		}
 	}
 	if f, ok := v.field("d"); ok {

@@ -67,7 +67,7 @@ func TestDamagedIndex(t *testing.T) {
 						t.Errorf("%d other bytes", len(b))
 					}
 					if reads, _, _ := s.count("a"); reads != 2 {
-						t.Errorf("the source was read %d times, want 2", reads)
+						t.Errorf("the source was read %d times, expected 2", reads)
 					}
 					_ = ok(p.Trim(t.Context(), 0))(t)
 					must(t, p.Close())

@@ -115,7 +115,7 @@ func TestNoInodes(t *testing.T) {
 				}
 			}
 			if len(open) != 4 {
-				t.Errorf("%d processes could join, want 4", len(open))
+				t.Errorf("%d processes could join, expected 4", len(open))
 			}
 			// What can't be staged is read from its source.
 			l := open[0].PrefetchFile(s, "new")
@@ -157,7 +157,7 @@ func TestNoInodesNoSpares(t *testing.T) {
 			fillInodes(t, dir)
 			q := pool(t, dir, Options{})
 			if u := wantDisk(t, q); size == 3*mib && u.Objects != 7 {
-				t.Errorf("%d of 8 objects are left, want 7", u.Objects)
+				t.Errorf("%d of 8 objects are left, expected 7", u.Objects)
 			}
 			got(t, q, s, "7")
 		})

@@ -191,7 +191,7 @@ func TestFileReplacedWithSameSizeAndTime(t *testing.T) {
 	for _, data := range []string{"old", "new"} {
 		put(data)
 		if b := got(t, pool(t, dir, Options{}), src, "a"); string(b) != data {
-			t.Errorf("%q, want %q", b, data)
+			t.Errorf("%q, expected %q", b, data)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func TestIntervalOfFailedBody(t *testing.T) {
 		panic("the function failed")
 	}()
 	if n := r.Summary().Stage("computing").N; n != 1 {
-		t.Fatalf("%d intervals, want 1", n)
+		t.Fatalf("%d intervals, expected 1", n)
 	}
 }
 
@@ -71,11 +71,11 @@ func TestQuartiles(t *testing.T) {
 			{"upper", s.Upper, want(.75)}, {"max", s.Max, durations[n-1]},
 		} {
 			if d := float64(c.got) - c.want; d > 1 || d < -1 {
-				t.Errorf("n=%d: %s is %v, want %v", n, c.name, c.got, c.want)
+				t.Errorf("n=%d: %s is %v, expected %v", n, c.name, c.got, c.want)
 			}
 		}
 		if s.Total != total || s.N != int64(n) {
-			t.Errorf("n=%d: N %d, total %v, want %v", n, s.N, s.Total, total)
+			t.Errorf("n=%d: N %d, total %v, expected %v", n, s.N, s.Total, total)
 		}
 	}
 }
@@ -177,7 +177,7 @@ func TestConcurrentRecord(t *testing.T) {
 	}
 	g.Wait()
 	if n := r.Summary().Stage("computing").N; n != 4000 {
-		t.Errorf("N %d, want 4000", n)
+		t.Errorf("N %d, expected 4000", n)
 	}
 }
 

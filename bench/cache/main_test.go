@@ -185,7 +185,7 @@ func TestRatesAreShownInThreeDigits(t *testing.T) {
 		{rates{99.96, 999.4, 999.6}, "999 (100-1.00k)"},
 	} {
 		if got := c.r.String(); got != c.want {
-			t.Errorf("%v: %q, want %q", []float64(c.r), got, c.want)
+			t.Errorf("%v: %q, expected %q", []float64(c.r), got, c.want)
 		}
 	}
 	if got := (rates{10}).ratio(rates{4}); got != 2.5 {

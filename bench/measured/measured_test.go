@@ -18,7 +18,7 @@ func TestTimesAreShownInAUnitThatFitsTheMedian(t *testing.T) {
 		{Times{12 * time.Second, 14 * time.Second, 10 * time.Second}, "12.0 s (10.0-14.0)"},
 	} {
 		if got := c.times.String(); got != c.want {
-			t.Errorf("%v: %q, want %q", []time.Duration(c.times), got, c.want)
+			t.Errorf("%v: %q, expected %q", []time.Duration(c.times), got, c.want)
 		}
 	}
 	if got := (Times{10}).Ratio(Times{40}); got != "0.25" {

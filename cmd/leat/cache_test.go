@@ -142,7 +142,7 @@ func TestProgressTimeLeft(t *testing.T) {
 		done += 10 * mib
 		text := p.text(time.Duration(so) * time.Second)
 		if want := "about 88 s left"; so == 70 && !strings.Contains(text, want) {
-			t.Errorf("%q, want %q", text, want)
+			t.Errorf("%q, expected %q", text, want)
 		}
 	}
 	for so := 71; so < 90; so++ { // it stands still
@@ -196,7 +196,7 @@ func TestCacheProgressText(t *testing.T) {
 	} {
 		p := &watching{what: "importing 1 GiB", done: func() (int64, int64) { return c.done, c.total }}
 		if got := p.text(c.so); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+			t.Errorf("%s: %q, expected %q", c.name, got, c.want)
 		}
 	}
 }

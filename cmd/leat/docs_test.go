@@ -127,7 +127,7 @@ func TestTutorialRuns(t *testing.T) {
 			want = math.NaN()
 		}
 		if !same(clear[i], want) {
-			t.Fatalf("pixel %d of class %v: %v, want %v", i, class[i], clear[i], want)
+			t.Fatalf("pixel %d of class %v: %v, expected %v", i, class[i], clear[i], want)
 		}
 	}
 }

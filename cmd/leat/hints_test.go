@@ -81,6 +81,6 @@ func TestHintFollowsMessage(t *testing.T) {
 	printError(&b, errors.Join(errors.New("one"), fmt.Errorf("input a: %w", field), fmt.Errorf("input b: %w", field)))
 	const want = "leat: one\nleat: input a: bad scale\nleat: input b: bad scale\nhint: leave out --unscale\n"
 	if b.String() != want {
-		t.Errorf("%q, want %q", b.String(), want)
+		t.Errorf("%q, expected %q", b.String(), want)
 	}
 }

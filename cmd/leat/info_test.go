@@ -62,7 +62,7 @@ func TestInfoHasGroundControlPoints(t *testing.T) {
 	}
 	want := infoGCP{ID: "1", Pixel: 7448.5, Line: 11521.5, X: -122.8802747778, Y: 48.91210259316, Z: 89.13533782959}
 	if d.GCPs.Points[1] != want {
-		t.Errorf("%+v, want %+v", d.GCPs.Points[1], want)
+		t.Errorf("%+v, expected %+v", d.GCPs.Points[1], want)
 	}
 	b.Reset()
 	if err := runInfo(t.Context(), &b, (&storeFlags{}).stores(nil), []string{path}, false, false); err != nil {

@@ -24,13 +24,13 @@ func TestMessagesHaveNoControlCharacters(t *testing.T) {
 		var b bytes.Buffer
 		printError(&b, test.err)
 		if b.String() != test.want {
-			t.Errorf("%q shows as %q, want %q", test.err, b.String(), test.want)
+			t.Errorf("%q shows as %q, expected %q", test.err, b.String(), test.want)
 		}
 	}
 	var b bytes.Buffer
 	slog.New(&peopleHandler{w: &b}).Warn("job of another user", "file", "x\x1b]0;t\a", "error",
 		errors.New("no\nleat: done"))
 	if want := "leat: warning: job of another user, file x\\x1b]0;t\\a: no\n  leat: done\n"; b.String() != want {
-		t.Errorf("%q, want %q", b.String(), want)
+		t.Errorf("%q, expected %q", b.String(), want)
 	}
 }

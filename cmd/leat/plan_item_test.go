@@ -14,7 +14,7 @@ func TestItemText(t *testing.T) {
 	}{{0, time.Time{}, ""}, {3, time.Time{}, "item 3 of the list"}, {0, when, "2024-05-06T00:00:00Z"},
 		{3, when, "item 3 of the list, 2024-05-06T00:00:00Z"}} {
 		if got := itemText(c.item, c.when); got != c.want {
-			t.Errorf("item %d, time %v: %q, want %q", c.item, c.when, got, c.want)
+			t.Errorf("item %d, time %v: %q, expected %q", c.item, c.when, got, c.want)
 		}
 	}
 }

@@ -128,7 +128,7 @@ func TestNarrowTerminalKeepsPercentAndTimeLeft(t *testing.T) {
 		lines := strings.Split(out.String(), "\r")
 		got := strings.TrimSuffix(lines[len(lines)-1], "\x1b[K")
 		if got != want {
-			t.Errorf("%d columns: %q, want %q", columns, got, want)
+			t.Errorf("%d columns: %q, expected %q", columns, got, want)
 		}
 	}
 }

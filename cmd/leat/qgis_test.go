@@ -120,7 +120,7 @@ func TestQGISOpensEveryKindOfOutput(t *testing.T) {
 		}
 		if got.Renderer != want.Renderer || !slices.Equal(got.Bands, want.Bands) || got.Nodata != want.Nodata ||
 			want.Alpha > 0 && got.Alpha != want.Alpha || !slices.Equal(got.Legend, want.Legend) {
-			t.Errorf("%s: QGIS shows %+v, want %+v", k.file, got, want)
+			t.Errorf("%s: QGIS shows %+v, expected %+v", k.file, got, want)
 		}
 		var count, sum, squares float64
 		least, most := math.Inf(1), math.Inf(-1)
@@ -139,7 +139,7 @@ func TestQGISOpensEveryKindOfOutput(t *testing.T) {
 		mean := sum / count
 		if std := math.Sqrt(squares/count - mean*mean); count < 1000 || !near(got.Min, least) || !near(got.Max, most) ||
 			!near(got.Mean, mean) || math.Abs(got.Std-std) > 1e-3*std {
-			t.Errorf("%s: QGIS shows %v to %v, mean %v, deviation %v; want %v to %v, %v, %v", k.file, got.Min, got.Max,
+			t.Errorf("%s: QGIS shows %v to %v, mean %v, deviation %v; expected %v to %v, %v, %v", k.file, got.Min, got.Max,
 				got.Mean, got.Std, least, most, mean, std)
 		}
 	}

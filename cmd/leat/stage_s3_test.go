@@ -29,7 +29,7 @@ func TestPrefetchPrefixSkipsDirs(t *testing.T) {
 	store := []string{"--endpoint", server.URL, "--anonymous", "--dir", dir}
 	said := leat(t, exitDone, dir, append([]string{"stage", "warm", "s3://bucket/train/"}, store...)...)
 	if want := "2 objects: 2 copied (33 bytes), 0 there already, 0 failed\n"; said != want {
-		t.Errorf("%q, want %q", said, want)
+		t.Errorf("%q, expected %q", said, want)
 	}
 	if said := leat(t, exitDone, dir, append([]string{"stage", "get", "-o", "-", "s3://bucket/train/deep/c+%20.txt",
 		"s3://bucket/train/a b.txt"}, store...)...); said != "train/deep/c+%20.txttrain/a b.txt" {

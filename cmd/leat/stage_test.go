@@ -92,7 +92,7 @@ func TestGCAfterKilledPrefetch(t *testing.T) {
 	store.let()
 	said := leat(t, exitDone, dir, "stage", "gc", "--dir", dir)
 	if want := "leat: what 1 dead process left was given back\n"; said != want {
-		t.Errorf("%q, want %q; warm said %q", said, want, out)
+		t.Errorf("%q, expected %q; warm said %q", said, want, out)
 	}
 	var u stage.Usage
 	if err := json.Unmarshal([]byte(leat(t, exitDone, dir, "stage", "stat", "--json", "--dir", dir)), &u); err != nil {
@@ -105,7 +105,7 @@ func TestGCAfterKilledPrefetch(t *testing.T) {
 	said = leat(t, exitDone, dir, "stage", "warm", list, "--dir", dir)
 	if want := fmt.Sprintf("8 objects: %d copied (%s), %d there already, 0 failed\n", 8-before,
 		units.FormatSize((8-before)*slowSize), before); said != want {
-		t.Errorf("%q, want %q", said, want)
+		t.Errorf("%q, expected %q", said, want)
 	}
 	leat(t, exitDone, dir, "stage", "gc", "--all", "--dir", dir)
 	if files := staged(t, dir); len(files) > 0 {
@@ -156,7 +156,7 @@ func TestWaitNamesStoppedProcess(t *testing.T) {
 			fmt.Sprintf("hint: continue it by `kill -CONT %d`, or end it\n", c.Process.Pid),
 		} {
 			if !strings.Contains(said.String(), want) {
-				t.Errorf("%q, want %q", &said, want)
+				t.Errorf("%q, expected %q", &said, want)
 			}
 		}
 	}
@@ -269,7 +269,7 @@ func TestPinUntilInterrupted(t *testing.T) {
 	text := leat(t, exitDone, dir, "stage", "gc", "--all", "--dir", dir)
 	if want := "leat: 8.0 KiB in 2 objects are in use, and stay\nleat: nothing to remove in " + dir +
 		"/stage\n"; text != want {
-		t.Errorf("%q, want %q", text, want)
+		t.Errorf("%q, expected %q", text, want)
 	}
 	r, err := http.Get(url)
 	if err != nil {
@@ -377,7 +377,7 @@ func TestFileNamesOfObjects(t *testing.T) {
 		"https://h/a%00": "",
 	} {
 		if got := baseName(url); got != want {
-			t.Errorf("%s: %q, want %q", url, got, want)
+			t.Errorf("%s: %q, expected %q", url, got, want)
 		}
 	}
 }
@@ -419,7 +419,7 @@ func TestStageProgressText(t *testing.T) {
 		p.bytes.Store(c.bytes)
 		p.counting.Store(c.counting)
 		if got := p.text(c.so); got != c.want {
-			t.Errorf("%q, want %q", got, c.want)
+			t.Errorf("%q, expected %q", got, c.want)
 		}
 	}
 }
@@ -440,7 +440,7 @@ func TestStageFailuresAboveProgressLine(t *testing.T) {
 		}
 		line := "staging, 1 s so far: 0 of 0 objects"
 		if want := "\r" + line + "\x1b[K\r\x1b[Kleat: x failed\nhint: do it\n\r" + line + "\x1b[K\r\x1b[K"; b.String() != want {
-			t.Errorf("%q, want %q", b.String(), want)
+			t.Errorf("%q, expected %q", b.String(), want)
 		}
 	})
 }

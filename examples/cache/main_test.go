@@ -24,7 +24,7 @@ func TestRun(t *testing.T) {
 	}
 	// An image has each byte value 16 times.
 	if want := "3 epochs by 4 processes: 1200 samples given, 400 read from the source, mean 127.500\n"; string(out) != want {
-		t.Errorf("%q, want %q", out, want)
+		t.Errorf("%q, expected %q", out, want)
 	}
 	left, err := os.ReadDir(home)
 	if err != nil || len(left) > 0 {

@@ -34,7 +34,7 @@ func TestTheExampleRuns(t *testing.T) {
 	}
 	want := "1000 rows by 2 workers, mean 0.500\nNumPy: float32 (1000, 2000), mean 0.500\n"
 	if string(out) != want {
-		t.Errorf("%q, want %q", out, want)
+		t.Errorf("%q, expected %q", out, want)
 	}
 }
 

@@ -27,7 +27,7 @@ func TestRun(t *testing.T) {
 	}
 	// An image has each byte value 16 times.
 	if want := "3 epochs by 4 processes: 1200 samples used, 400 fetched from the store, mean 127.500\n"; string(out) != want {
-		t.Errorf("%q, want %q", out, want)
+		t.Errorf("%q, expected %q", out, want)
 	}
 	left, err := os.ReadDir(temp)
 	if err != nil || len(left) > 0 {

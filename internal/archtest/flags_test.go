@@ -66,7 +66,7 @@ func TestLibrariesNameNoFlags(t *testing.T) {
 	for text, want := range map[string]bool{"use --nodata": true, "(--nodata)": true, "leat stage get URL": true,
 		"a -- b": false, "leat writes GeoTIFF": false} {
 		if flagText.MatchString(text) != want {
-			t.Errorf("%q: want %v", text, want)
+			t.Errorf("%q: expected %v", text, want)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func TestPausesDoubleUpToMax(t *testing.T) {
 			begin := time.Now()
 			d := b.Sleep()
 			if d < top/2 || d > top || time.Since(begin) != d {
-				t.Errorf("slept %v, returned %v; want %v to %v", time.Since(begin), d, top/2, top)
+				t.Errorf("slept %v, returned %v; expected %v to %v", time.Since(begin), d, top/2, top)
 			}
 		}
 	})

@@ -21,7 +21,7 @@ func TestClassesAreOrdered(t *testing.T) {
 		t.Errorf("class %d below the smallest", got)
 	}
 	if got := class(math.MaxInt); got != classCount-1 {
-		t.Errorf("class %d of the largest, want %d", got, classCount-1)
+		t.Errorf("class %d of the largest, expected %d", got, classCount-1)
 	}
 }
 
@@ -40,7 +40,7 @@ func TestReuse(t *testing.T) {
 			b := get(n - n/50)
 			reused = &a[0] == &b[0]
 			if len(b) != n-n/50 || reused && cap(b) != cap(a) {
-				t.Fatalf("got %d bytes, capacity %d, want %d of %d", len(b), cap(b), n-n/50, cap(a))
+				t.Fatalf("got %d bytes, capacity %d, expected %d of %d", len(b), cap(b), n-n/50, cap(a))
 			}
 		}
 		if !reused {

@@ -47,7 +47,7 @@ func TestNamesOfClasses(t *testing.T) {
 		"0,1,1,1,255,,,x": {",,x"},
 	} {
 		if p := parse(t, text).Listed(); !slices.Equal(p.Names, want) {
-			t.Errorf("%q gives %q, want %q", text, p.Names, want)
+			t.Errorf("%q gives %q, expected %q", text, p.Names, want)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func TestErrorsNameTheLine(t *testing.T) {
 	} {
 		_, err := Parse(strings.NewReader(text))
 		if e := new(LineError); !errors.As(err, &e) || e.Line != line {
-			t.Errorf("%.40q: %v, want line %d", text, err, line)
+			t.Errorf("%.40q: %v, expected line %d", text, err, line)
 		}
 	}
 	for _, text := range []string{"", "# nothing\n", "nv 1 1 1\n", "INTERPOLATION:EXACT\n"} {
@@ -159,7 +159,7 @@ func TestGDALDEMGivesSameColors(t *testing.T) {
 				}
 			}
 			if want := map[Mode]int{Exact: len(table.Entries), Relief: n - 1}[table.Mode]; compared < want {
-				t.Errorf("%d values compared, want %d", compared, want)
+				t.Errorf("%d values compared, expected %d", compared, want)
 			}
 		})
 	}

@@ -27,7 +27,7 @@ func TestSceneIsTheSameEverywhere(t *testing.T) {
 	}
 	const want = "cef1115e0c6bd0363fda36d990ea08b592c4712fa2061b13aa56010335b1250b"
 	if got := hex.EncodeToString(h.Sum(nil)); got != want {
-		t.Errorf("hash %s, want %s: the scene has changed, and with it every number measured on it", got, want)
+		t.Errorf("hash %s, expected %s: the scene has changed, and with it every number measured on it", got, want)
 	}
 }
 

@@ -286,7 +286,7 @@ func TestFocalPlan(t *testing.T) {
 			plan = &focalPlan{}
 		}
 		if len(plan.steps) != c.steps || len(plan.slots) != c.slots || p.Margin() != c.margin {
-			t.Errorf("%s: %d steps, %d slots, margin %d, want %+v", c.text, len(plan.steps), len(plan.slots), p.Margin(), c)
+			t.Errorf("%s: %d steps, %d slots, margin %d, expected %+v", c.text, len(plan.steps), len(plan.slots), p.Margin(), c)
 		}
 	}
 }
@@ -338,7 +338,7 @@ func TestFocalErrors(t *testing.T) {
 	} {
 		_, err := s.compile(text, block.Window{Width: 20, Height: 20}, block.MarginNodata)
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", text, err, want)
+			t.Errorf("%s: %v, expected %q", text, err, want)
 		}
 	}
 	for _, text := range []string{"slope(a)", "hillshade(a)", "curvature(a)"} {
@@ -346,7 +346,7 @@ func TestFocalErrors(t *testing.T) {
 			UnknownGround: "units of height in a unit of the grid"} {
 			_, err := compileText(text, s.inputs, &Options{Ground: ground})
 			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v, want %q", text, err, want)
+				t.Errorf("%s: %v, expected %q", text, err, want)
 			}
 		}
 	}

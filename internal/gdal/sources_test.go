@@ -75,7 +75,7 @@ func TestVRTSourceFiles(t *testing.T) {
 			slices.Sort(got)
 			slices.Sort(want)
 			if !slices.Equal(got, want) {
-				t.Errorf("the files are %q, want %q", got, want)
+				t.Errorf("the files are %q, expected %q", got, want)
 			}
 		})
 	}

@@ -47,7 +47,7 @@ func TestCOGFaultOfGDALFiles(t *testing.T) {
 			t.Error(cerr)
 		}
 		if err != nil || c.fault == "" && fault != "" || !strings.Contains(fault, c.fault) {
-			t.Errorf("%s: fault %q, error %v, want %q", c.name, fault, err, c.fault)
+			t.Errorf("%s: fault %q, error %v, expected %q", c.name, fault, err, c.fault)
 		}
 	}
 }

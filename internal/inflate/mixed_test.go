@@ -16,7 +16,7 @@ func TestMixedBlocks(t *testing.T) {
 		"long":   {long, false},
 	} {
 		if got := isMixed(c.lens); got != c.want {
-			t.Errorf("%s: isMixed is %v, want %v", name, got, c.want)
+			t.Errorf("%s: isMixed is %v, expected %v", name, got, c.want)
 		}
 	}
 }

@@ -84,7 +84,7 @@ func TestResolve(t *testing.T) {
 		"0": "127.0.0.1:0", "0.0.0.0:9100": "0.0.0.0:9100", "[::1]:91": "[::1]:91",
 		"host.example:1": "host.example:1", "[::]:9100": "[::]:9100", ":09100": "127.0.0.1:9100"} {
 		if host, port, err := Resolve(address); err != nil || net.JoinHostPort(host, port) != want {
-			t.Errorf("%q: %q, %q, %v, want %q", address, host, port, err, want)
+			t.Errorf("%q: %q, %q, %v, expected %q", address, host, port, err, want)
 		}
 	}
 	for _, address := range []string{"", ":", "x", "h:x", "1:2:3", "65536", ":-1", "http://h:1", "::1", "1.2.3.4"} {

@@ -69,7 +69,7 @@ func TestBrowserShowsRunningRun(t *testing.T) {
 		"#notice": "",
 	} {
 		if got := texts(selector); got != want {
-			t.Errorf("%s: %q, want %q", selector, got, want)
+			t.Errorf("%s: %q, expected %q", selector, got, want)
 		}
 	}
 
@@ -99,7 +99,7 @@ func TestBrowserShowsRunningRun(t *testing.T) {
 		`document.querySelectorAll("main img, main script").length`: 0.,
 	} {
 		if got := w.Eval(expression); got != want {
-			t.Errorf("%s: %v, want %v", expression, got, want)
+			t.Errorf("%s: %v, expected %v", expression, got, want)
 		}
 	}
 	if c := w.Complaints(); len(c) > 0 {
@@ -111,7 +111,7 @@ func TestBrowserShowsRunningRun(t *testing.T) {
 	w.Until(`document.getElementById("notice").textContent === "The run has ended: it is done. These are its last numbers."`)
 	for selector, want := range map[string]string{"#phase": "done", "#percent": "100 %", "#left": ""} {
 		if got := texts(selector); got != want {
-			t.Errorf("%s at the end: %q, want %q", selector, got, want)
+			t.Errorf("%s at the end: %q, expected %q", selector, got, want)
 		}
 	}
 	if c := w.Complaints(); len(c) > 0 {
@@ -163,7 +163,7 @@ func TestBrowserNumbersEqualReport(t *testing.T) {
 		`rates([[0, 0, 0], [0, 0, 0], [0, 5e6, 0]]).values.every(Number.isFinite)`: true,
 	} {
 		if got := w.Eval(expression); got != want {
-			t.Errorf("%s: %v, want %v", expression, got, want)
+			t.Errorf("%s: %v, expected %v", expression, got, want)
 		}
 	}
 }

@@ -127,7 +127,7 @@ func TestFixedToken(t *testing.T) {
 	for query, want := range map[string]int{"": 401, "?token=": 401, "?token=another": 401,
 		"?token=" + url.QueryEscape(fixed): 200} {
 		if resp, _ := ask(t, "GET", base+"/status.json"+query, nil); resp.StatusCode != want {
-			t.Errorf("%q: %s, want %d", query, resp.Status, want)
+			t.Errorf("%q: %s, expected %d", query, resp.Status, want)
 		}
 	}
 	if _, err := New(Options{Status: run.status, Token: "short"}).Listen("0"); !errors.Is(err, ErrToken) {

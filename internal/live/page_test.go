@@ -117,7 +117,7 @@ func TestGridResolution(t *testing.T) {
 	for cell, want := range map[string]byte{"....": '.', "dddd": 'd', "d...": '2', "dd..": '5', "ddd.": '7',
 		"dddr": 'r', "ddrh": 'h', "dhrc": 'c', "lchr": 'l', "dlfd": 'f'} {
 		if got := (&Grid{2, states(cell)}).cell(0, 0, 2); got != want {
-			t.Errorf("%s: %c, want %c", cell, got, want)
+			t.Errorf("%s: %c, expected %c", cell, got, want)
 		}
 	}
 	for _, size := range [][2]int{{64, 64}, {64, 65}, {1, 4096}, {1, 4097}, {5000, 1}, {1000, 1000}, {3, 100_000}} {

@@ -97,7 +97,7 @@ func TestElemOf(t *testing.T) {
 			continue
 		}
 		if d := cmp.Diff(c.descr, e.Descr()); d != "" {
-			t.Errorf("%T (-want +got):\n%s", c.value, d)
+			t.Errorf("%T (-expected +got):\n%s", c.value, d)
 		}
 		if want := int(reflect.TypeOf(c.value).Size()); e.Size() != want {
 			t.Errorf("%T has %d bytes, its Elem %d", c.value, want, e.Size())
@@ -186,7 +186,7 @@ func TestElemOfErrors(t *testing.T) {
 		}
 		_, _, err := ElemOf(typ)
 		if !errors.Is(err, ErrUnsupported) || !strings.Contains(fmt.Sprint(err), c.want) {
-			t.Errorf("%.80v: error %v, want %q", typ, err, c.want)
+			t.Errorf("%.80v: error %v, expected %q", typ, err, c.want)
 		}
 	}
 	if _, _, err := ElemOf(nil); !errors.Is(err, ErrUnsupported) {
@@ -275,7 +275,7 @@ func TestParseElem(t *testing.T) {
 	} {
 		e, err := ParseElem(c.descr)
 		if !errors.Is(err, ErrFormat) && !errors.Is(err, ErrUnsupported) || !strings.Contains(fmt.Sprint(err), c.want) {
-			t.Errorf("%s: %v, error %v, want %q", c.name, e, err, c.want)
+			t.Errorf("%s: %v, error %v, expected %q", c.name, e, err, c.want)
 		}
 		if len(fmt.Sprint(err)) > 500 {
 			t.Errorf("%s: the error is too long: %v", c.name, err)
@@ -309,7 +309,7 @@ func TestFields(t *testing.T) {
 		{"Count", ElemOfDType(ndarray.Uint8), nil, 44},
 	}
 	if d := cmp.Diff(want, e.Fields(), cmp.Comparer(Elem.Equal)); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
+		t.Errorf("(-expected +got):\n%s", d)
 	}
 	if elemBool.Fields() != nil {
 		t.Error("a truth value has fields")

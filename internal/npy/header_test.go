@@ -69,7 +69,7 @@ func TestHeaderBytes(t *testing.T) {
 	} {
 		want := npy(1, fmt.Sprintf("%-117s\n", c.dict))
 		if d := cmp.Diff(string(want), string(appendHeader(t, Header{Elem: c.elem, Shape: c.shape}))); d != "" {
-			t.Errorf("%v (-want +got):\n%s", c.shape, d)
+			t.Errorf("%v (-expected +got):\n%s", c.shape, d)
 		}
 	}
 }
@@ -157,7 +157,7 @@ func TestParseHeader(t *testing.T) {
 			continue
 		}
 		if d := cmp.Diff(c.want, got, cmp.Comparer(sameElem)); d != "" {
-			t.Errorf("%q (-want +got):\n%s", c.dict, d)
+			t.Errorf("%q (-expected +got):\n%s", c.dict, d)
 		}
 	}
 }
@@ -286,7 +286,7 @@ json.dump(a.shape, sys.stdout)
 		t.Fatal(err)
 	}
 	if !got.Elem.Equal(e) || !cmp.Equal(got.Shape, []int{3, 4}) || got.Fortran {
-		t.Fatalf("NumPy's file has %+v, want elements %v", got, e)
+		t.Fatalf("NumPy's file has %+v, expected elements %v", got, e)
 	}
 	back := make([]sample, 12)
 	copy(sampleBytes(back), b[got.DataOffset:])

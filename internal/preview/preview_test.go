@@ -87,7 +87,7 @@ func TestNaNAndInfiniteAreTransparent(t *testing.T) {
 	p := makePreview(t, src, 0)
 	for col, want := range []uint8{0, 0, 255} {
 		if a := p.Image.NRGBAAt(col, 0).A; a != want {
-			t.Errorf("column %d has alpha %d, want %d", col, a, want)
+			t.Errorf("column %d has alpha %d, expected %d", col, a, want)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 		".": ErrDirectory, "none": fs.ErrNotExist} {
 		f, info, err := Open(at(name))
 		if !errors.Is(err, want) || !errors.Is(Check(at(name)), want) {
-			t.Errorf("%s: %v, want %v", name, err, want)
+			t.Errorf("%s: %v, expected %v", name, err, want)
 		}
 		if err != nil {
 			continue
@@ -74,7 +74,7 @@ func TestFindSpecialNextToFile(t *testing.T) {
 			want = at(want)
 		}
 		if got, err := FindSpecial(at(name)); err != nil || got != want {
-			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
+			t.Errorf("%s: %q, %v, expected %q", name, got, err, want)
 		}
 	}
 }

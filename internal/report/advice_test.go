@@ -57,7 +57,7 @@ func TestAdviceNamesLimit(t *testing.T) {
 	} {
 		got := Advice(c.s, stages, 2)
 		if !strings.HasPrefix(got, c.want) {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+			t.Errorf("%s: %q, expected %q", c.name, got, c.want)
 		}
 		if strings.Count(got, ". ") != 0 || !strings.HasSuffix(got, ".") {
 			t.Errorf("%s: %q is not one sentence", c.name, got)

@@ -313,7 +313,7 @@ func TestRateOfCount(t *testing.T) {
 	rates := rateOf(points, 4*time.Second, 1e6)
 	for i, want := range map[int]float64{0: 1, rateColumns / 2: 2, rateColumns - 1: 0} {
 		if math.Abs(rates[i]-want) > 1e-6 {
-			t.Errorf("part %d: %v, want %v", i, rates[i], want)
+			t.Errorf("part %d: %v, expected %v", i, rates[i], want)
 		}
 	}
 }

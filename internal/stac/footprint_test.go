@@ -151,12 +151,12 @@ func TestFootprintsCoverTheirGrids(t *testing.T) {
 			}
 			for i, v := range c.box {
 				if v != 999 && !(math.Abs(f.BBox[i]-v) <= 1e-6) {
-					t.Errorf("box %v, want %v", f.BBox, c.box)
+					t.Errorf("box %v, expected %v", f.BBox, c.box)
 					break
 				}
 			}
 			if f.Geometry == nil || f.Geometry.Type != c.kind {
-				t.Fatalf("geometry %+v, want a %s", f.Geometry, c.kind)
+				t.Fatalf("geometry %+v, expected a %s", f.Geometry, c.kind)
 			}
 			for _, polygon := range rings(f.Geometry) {
 				ring := polygon[0]

@@ -57,7 +57,7 @@ func TestItemHasFieldsOfSpecification(t *testing.T) {
 		"proj:transform": []any{10.0, 0.0, 500000.0, 0.0, -10.0, 5000000.0},
 		"proj:bbox":      []any{500000.0, 4999900.0, 500200.0, 5000000.0}}
 	if !reflect.DeepEqual(p, want) {
-		t.Errorf("properties %v, want %v", p, want)
+		t.Errorf("properties %v, expected %v", p, want)
 	}
 	if b := d["bbox"].([]any); b[0].(float64) <= b[2].(float64) {
 		t.Errorf("box %v does not cross the antimeridian", b)
@@ -70,7 +70,7 @@ func TestItemHasFieldsOfSpecification(t *testing.T) {
 		"scale": 0.5, "offset": 3.0, "statistics": map[string]any{"minimum": 1.0, "maximum": 3.0, "mean": 2.0,
 			"stddev": math.Sqrt(2.0 / 3), "valid_percent": 75.0}}
 	if got := band("ndvi", 0); !reflect.DeepEqual(got, wantBand) {
-		t.Errorf("band %v, want %v", got, wantBand)
+		t.Errorf("band %v, expected %v", got, wantBand)
 	}
 	if got := band("classes", 0); got["nodata"] != 18446744073709551615.0 || got["statistics"] != nil {
 		t.Errorf("band of classes %v", got)
@@ -84,7 +84,7 @@ func TestItemHasFieldsOfSpecification(t *testing.T) {
 	for key, typ := range map[string]string{"ndvi": "image/tiff; application=geotiff; profile=cloud-optimized",
 		"classes": "image/png", "c": "image/tiff; application=geotiff"} {
 		if got := assets[key].(map[string]any)["type"]; got != typ {
-			t.Errorf("%s has the media type %v, want %s", key, got, typ)
+			t.Errorf("%s has the media type %v, expected %s", key, got, typ)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestHrefsOfFilesAndObjects(t *testing.T) {
 	} {
 		got, err := Href(c.item, c.asset)
 		if err != nil || got != c.want {
-			t.Errorf("%s from %s: %q, %v, want %q", c.asset, c.item, got, err, c.want)
+			t.Errorf("%s from %s: %q, %v, expected %q", c.asset, c.item, got, err, c.want)
 		}
 	}
 	if _, err := Href("s3://b/a.json", "x.tif"); err == nil {

@@ -120,13 +120,13 @@ func TestAlternateHrefs(t *testing.T) {
 	} {
 		asset := d.Items[0].Assets[c.asset]
 		if got, ok := asset.AlternateHref(strings.Fields(c.names)); got != c.want || ok != (c.want != "") {
-			t.Errorf("%s of %s: %q, %v, want %q", c.names, c.asset, got, ok, c.want)
+			t.Errorf("%s of %s: %q, %v, expected %q", c.names, c.asset, got, ok, c.want)
 		}
 	}
 	for key, want := range map[string]string{"both": "main local s3 web", "main": "main", "plain": "main", "wrong": "main"} {
 		asset := d.Items[0].Assets[key]
 		if got := strings.Join(asset.Alternates(), " "); got != want {
-			t.Errorf("%s: %s, want %s", key, got, want)
+			t.Errorf("%s: %s, expected %s", key, got, want)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func check[T ndarray.Real](t *testing.T, draw func(*rand.Rand) T) {
 			}
 		}
 		if m.Total != int64(w*h) || m.Valid != int64(len(valid)) {
-			rt.Fatalf("%d of %d valid, want %d of %d", m.Valid, m.Total, len(valid), w*h)
+			rt.Fatalf("%d of %d valid, expected %d of %d", m.Valid, m.Total, len(valid), w*h)
 		}
 		if len(valid) == 0 {
 			return
@@ -72,7 +72,7 @@ func check[T ndarray.Real](t *testing.T, draw func(*rand.Rand) T) {
 			lo, hi = math.Min(lo, v), math.Max(hi, v)
 		}
 		if !near(m.Mean, mean) || math.Abs(m.StdDev()-std) > 1e-6*math.Max(std, 1e-3) || m.Min != lo || m.Max != hi {
-			rt.Fatalf("mean %v std %v min %v max %v, want %v %v %v %v", m.Mean, m.StdDev(), m.Min, m.Max, mean, std, lo,
+			rt.Fatalf("mean %v std %v min %v max %v, expected %v %v %v %v", m.Mean, m.StdDev(), m.Min, m.Max, mean, std, lo,
 				hi)
 		}
 		var n uint64

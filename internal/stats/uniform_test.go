@@ -67,7 +67,7 @@ func tileMatches[T ndarray.Real](t *testing.T, values ...T) {
 			got := c.Tile(ndarray.BytesOf(px[:first*w]), nil, w, first, w, 1)
 			c.Add(&got, ndarray.BytesOf(px[first*w:]), nil, w, h-first, w, 1)
 			if bits(got) != bits(want) {
-				rt.Fatalf("%v: %+v, want %+v", px, got, want)
+				rt.Fatalf("%v: %+v, expected %+v", px, got, want)
 			}
 			encoded := c.AppendHistogram(nil)
 			if !slices.Equal(decodeCounts(t, encoded, len(counts)), counts) {

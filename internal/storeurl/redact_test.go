@@ -34,7 +34,7 @@ func TestRedactKeepsPublicParameters(t *testing.T) {
 		"https://h/x?response-content-type=a&KEY=abc": "https://h/x?response-content-type=a",
 	} {
 		if got := storeurl.Redact(raw); got != want {
-			t.Errorf("%s: %s, want %s", raw, got, want)
+			t.Errorf("%s: %s, expected %s", raw, got, want)
 		}
 	}
 }
@@ -47,7 +47,7 @@ func TestRedactText(t *testing.T) {
 		"nothing to hide: 1 + 1 = 2":                                  "nothing to hide: 1 + 1 = 2",
 	} {
 		if got := storeurl.RedactText(text); got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
+			t.Errorf("%s: %s, expected %s", text, got, want)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestRedactURLsFindsEnds(t *testing.T) {
 		`no URL: a://`:                                          `no URL: a://`,
 	} {
 		if got := storeurl.RedactURLs(text); got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
+			t.Errorf("%s: %s, expected %s", text, got, want)
 		}
 	}
 }

@@ -184,7 +184,7 @@ func TestAvailableIsTheTightestLimit(t *testing.T) {
 			continue
 		}
 		if d := cmp.Diff(c.want, got); d != "" {
-			t.Errorf("%s (-want +got):\n%s", c.name, d)
+			t.Errorf("%s (-expected +got):\n%s", c.name, d)
 		}
 	}
 }
@@ -231,7 +231,7 @@ func TestMountinfoEscapes(t *testing.T) {
 	for text, want := range map[string]string{`/a`: "/a", `/a\040b\134\011`: "/a b\\\t", `\12`: `\12`, `\999`: `\999`,
 		`\`: `\`, "": ""} {
 		if got := unescapeMount(text); got != want {
-			t.Errorf("%q is %q, want %q", text, got, want)
+			t.Errorf("%q is %q, expected %q", text, got, want)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func TestParquet(t *testing.T) {
 		t.Error(diff)
 	}
 	if f.NumRows() != int64(len(rows)) {
-		t.Errorf("%d rows, want %d", f.NumRows(), len(rows))
+		t.Errorf("%d rows, expected %d", f.NumRows(), len(rows))
 	}
 	n := 0
 	for _, g := range f.RowGroups() {
@@ -123,7 +123,7 @@ func sameRow(t *testing.T, n int, got parquet.Row, want []any) {
 			same = !v.IsNull() && string(v.ByteArray()) == w
 		}
 		if !same || v.Column() != i {
-			t.Fatalf("row %d, column %d: %v, want %v", n, i, v, want[i])
+			t.Fatalf("row %d, column %d: %v, expected %v", n, i, v, want[i])
 		}
 	}
 }

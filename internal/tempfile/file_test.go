@@ -243,7 +243,7 @@ func TestCreateErrors(t *testing.T) {
 	for path, want := range cases {
 		_, err := Create(path, 0o666)
 		if err == nil || want != nil && !errors.Is(err, want) || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: %v, want %v", path, err, want)
+			t.Errorf("%s: %v, expected %v", path, err, want)
 		}
 	}
 	holds(t, filepath.Join(dir, "locked"), nil)

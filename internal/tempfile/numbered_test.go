@@ -99,7 +99,7 @@ func TestCommitNumberedUsesFirstFreeName(t *testing.T) {
 		}
 		got, err := f.CommitNumbered(func(path string) bool { return filepath.Base(path) == "a-3.tif" })
 		if err != nil || got != filepath.Join(dir, want) {
-			t.Errorf("%s, %v; want %s", got, err, want)
+			t.Errorf("%s, %v; expected %s", got, err, want)
 		}
 	}
 	holds(t, dir, map[string]string{"a.tif": "a.tif", "a-2.tif": "a-2.tif", "a-4.tif": "a-4.tif"})

@@ -26,7 +26,7 @@ func TestControlCharactersInNamesAreQuoted(t *testing.T) {
 		{`"a"`, `"\"a\""`},
 	} {
 		if got := Name(test.name); got != test.want {
-			t.Errorf("%q became %s, want %s", test.name, got, test.want)
+			t.Errorf("%q became %s, expected %s", test.name, got, test.want)
 		}
 	}
 }
@@ -41,7 +41,7 @@ func TestTextKeepsLines(t *testing.T) {
 		{`C:\data "x" é`, `C:\data "x" é`},
 	} {
 		if got := Text(test.text); got != test.want {
-			t.Errorf("%q became %q, want %q", test.text, got, test.want)
+			t.Errorf("%q became %q, expected %q", test.text, got, test.want)
 		}
 	}
 }

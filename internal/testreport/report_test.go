@@ -93,7 +93,7 @@ func TestMain(m *testing.M) { rounds() }
 		t.Chdir(dir)
 		got, err := leftOut(".")
 		if want := "-run=^(ExampleStore|TestByHelper|TestByPackage|TestByPackages|TestSlow|TestStore)$ ./python ./a"; err != nil || got != want {
-			t.Errorf("%q, %v, want %q", got, err, want)
+			t.Errorf("%q, %v, expected %q", got, err, want)
 		}
 	})
 }

@@ -59,7 +59,7 @@ func TestRetryOnlyFewFailedTests(t *testing.T) {
 					Replace(passed))), nil
 			})
 			if err != nil || ok != (c.want == "") || ok != (ran > 0) || !strings.Contains(b.String(), c.want) {
-				t.Errorf("%v, %v after %d tests ran again, want %q in\n%s", ok, err, ran, c.want, b.String())
+				t.Errorf("%v, %v after %d tests ran again, expected %q in\n%s", ok, err, ran, c.want, b.String())
 			}
 			if n := strings.Count(b.String(), "failed once, passed alone: "); n != ran {
 				t.Errorf("%d unstable tests listed of %d", n, ran)
@@ -139,7 +139,7 @@ func TestWrong(t *testing.T) { if os.Getenv("WRONG") != "" { t.Fatal("always") }
 		cmd.Env = append(os.Environ(), strings.Fields(c.env)...)
 		out, _ := cmd.CombinedOutput()
 		if cmd.ProcessState.ExitCode() != c.exit {
-			t.Errorf("%s: %v, want exit status %d\n%s", c.env, cmd.ProcessState, c.exit, out)
+			t.Errorf("%s: %v, expected exit status %d\n%s", c.env, cmd.ProcessState, c.exit, out)
 		}
 		for _, want := range c.want {
 			if !strings.Contains(string(out), want) {

@@ -60,7 +60,7 @@ func decode(framed []byte, s TileShape, c Coding) ([]byte, error) {
 		return nil, err
 	}
 	if len(out) != s.Bytes() {
-		return nil, fmt.Errorf("decoded %d bytes, want %d", len(out), s.Bytes())
+		return nil, fmt.Errorf("decoded %d bytes, expected %d", len(out), s.Bytes())
 	}
 	size, row := s.Type.Size(), s.Bytes()/s.Height
 	for y := range s.Height {
@@ -235,7 +235,7 @@ func TestCodingCheck(t *testing.T) {
 		{Coding{}, ndarray.NoType, "element type is missing"},
 	} {
 		if err := c.coding.Check(c.typ); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%v of %v: %v, want %q", c.coding, c.typ, err, c.want)
+			t.Errorf("%v of %v: %v, expected %q", c.coding, c.typ, err, c.want)
 		}
 	}
 	if _, err := NewEncoder(TileShape{ndarray.Uint8, 16, 16, 1}, Coding{}).Encode(nil, make([]byte, 255)); err == nil {

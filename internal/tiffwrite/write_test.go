@@ -198,7 +198,7 @@ func TestWriteErrors(t *testing.T) {
 		t.Helper()
 		for _, w := range want {
 			if err == nil || !strings.Contains(err.Error(), w) {
-				t.Errorf("%s: %v, want %q in it", what, err, w)
+				t.Errorf("%s: %v, expected %q in it", what, err, w)
 			}
 		}
 	}
@@ -268,7 +268,7 @@ func TestFileSpecCheck(t *testing.T) {
 		s := good
 		c.change(&s)
 		if err := s.Check(); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%v, want %q in it", err, c.want)
+			t.Errorf("%v, expected %q in it", err, c.want)
 		}
 	}
 	s := good

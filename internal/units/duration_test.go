@@ -12,7 +12,7 @@ func TestFormatDuration(t *testing.T) {
 		3*time.Hour + 5*time.Minute: "3 h 05 min", -2 * time.Second: "-2.00 s",
 	} {
 		if got := FormatDuration(d); got != want {
-			t.Errorf("%d ns: %q, want %q", d, got, want)
+			t.Errorf("%d ns: %q, expected %q", d, got, want)
 		}
 	}
 }

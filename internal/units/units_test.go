@@ -12,12 +12,12 @@ func TestParseSize(t *testing.T) {
 		"1.5GiB": 3 << 29, "7kib": 7 << 10, "1Mi": 1 << 20, "1T": 1 << 40, "0.5k": 512, "1e3": 1000,
 	} {
 		if got, err := ParseSize(text); err != nil || got != want {
-			t.Errorf("%q: %d, %v, want %d", text, got, err, want)
+			t.Errorf("%q: %d, %v, expected %d", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "B", "K", "0", "-1", "-5M", "x", "5x", "5 M M", "nan", "inf", "1e30", "2000000T", "1,5G"} {
 		if got, err := ParseSize(text); err == nil {
-			t.Errorf("%q: %d, want an error", text, got)
+			t.Errorf("%q: %d, expected an error", text, got)
 		}
 	}
 }
@@ -30,7 +30,7 @@ func TestFormatSize(t *testing.T) {
 		3 << 40: "3.0 TiB", 5 << 50: "5.0 PiB", math.MaxInt64: "8.0 EiB",
 	} {
 		if got := FormatSize(n); got != want {
-			t.Errorf("%d: %q, want %q", n, got, want)
+			t.Errorf("%d: %q, expected %q", n, got, want)
 		}
 	}
 }
@@ -42,7 +42,7 @@ func TestCounts(t *testing.T) {
 		{Plural(1, "entry", "entries"), "1 entry"}, {Plural(3, "entry", "entries"), "3 entries"},
 	} {
 		if c[0] != c[1] {
-			t.Errorf("%q, want %q", c[0], c[1])
+			t.Errorf("%q, expected %q", c[0], c[1])
 		}
 	}
 }

@@ -40,6 +40,6 @@ func TestIndexBytesPerZone(t *testing.T) {
 	}
 	x := NewIndex(windows)
 	if got := (16*cap(x.boxes) + 4*len(x.zones)) / len(windows); got > IndexBytesPerZone {
-		t.Errorf("%d bytes for each zone, want at most %d", got, IndexBytesPerZone)
+		t.Errorf("%d bytes for each zone, expected at most %d", got, IndexBytesPerZone)
 	}
 }

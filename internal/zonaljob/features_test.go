@@ -127,7 +127,7 @@ func TestFeaturesEqualTable(t *testing.T) {
 					empty++
 				}
 				if !sameValue(v, text, name == "t.geojson") {
-					t.Errorf("%s, row %d, %s: %v, want %q", name, i, columns[k], v, text)
+					t.Errorf("%s, row %d, %s: %v, expected %q", name, i, columns[k], v, text)
 				}
 			}
 		}

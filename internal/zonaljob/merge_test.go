@@ -90,7 +90,7 @@ func TestCloseFreesUnfinishedRun(t *testing.T) {
 		}
 	}
 	if open() != 1 {
-		t.Fatalf("%d temporary files are open, want one", open())
+		t.Fatalf("%d temporary files are open, expected one", open())
 	}
 	if err := o.Close(); err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestMemoryOfStatisticsIsPlanned(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := map[bool]int64{true: 3000, false: 2000}[kept]; m.bytes() != want {
-			t.Errorf("%s: merging takes %d bytes, want %d", stats, m.bytes(), want)
+			t.Errorf("%s: merging takes %d bytes, expected %d", stats, m.bytes(), want)
 		}
 	}
 }

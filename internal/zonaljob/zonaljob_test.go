@@ -190,7 +190,7 @@ func compareZones(t *testing.T, table []byte, want [][]*float64, tolerance float
 	t.Helper()
 	rows, err := csv.NewReader(bytes.NewReader(table)).ReadAll()
 	if err != nil || len(rows) != len(want)+1 {
-		t.Fatalf("%d rows, want %d: %v", len(rows), len(want)+1, err)
+		t.Fatalf("%d rows, expected %d: %v", len(rows), len(want)+1, err)
 	}
 	for i, row := range rows[1:] {
 		if want[i] == nil {
@@ -198,19 +198,19 @@ func compareZones(t *testing.T, table []byte, want [][]*float64, tolerance float
 		}
 		zones++
 		if len(row) != len(want[i]) {
-			t.Fatalf("zone %s: %d values, want %d", row[0], len(row), len(want[i]))
+			t.Fatalf("zone %s: %d values, expected %d", row[0], len(row), len(want[i]))
 		}
 		for k, text := range row {
 			w := want[i][k]
 			if w == nil {
 				if text != "" {
-					t.Errorf("zone %s, %s: %s, want none", row[0], rows[0][k], text)
+					t.Errorf("zone %s, %s: %s, expected none", row[0], rows[0][k], text)
 				}
 				continue
 			}
 			v, err := strconv.ParseFloat(text, 64)
 			if err != nil || math.Abs(v-*w) > tolerance*max(1, math.Abs(*w)) {
-				t.Errorf("zone %s, %s: %s, want %v", row[0], rows[0][k], text, *w)
+				t.Errorf("zone %s, %s: %s, expected %v", row[0], rows[0][k], text, *w)
 			}
 			values++
 		}
@@ -361,7 +361,7 @@ func TestResultsRoundTrip(t *testing.T) {
 		values[0].Int = int64(i)
 		got, err := r.get(nil, i)
 		if err != nil || fmt.Sprint(got) != fmt.Sprint(values) {
-			t.Fatalf("row %d: %v, want %v: %v", i, got, values, err)
+			t.Fatalf("row %d: %v, expected %v: %v", i, got, values, err)
 		}
 	}
 }

@@ -97,7 +97,7 @@ func TestCheck(t *testing.T) {
 			}
 			err := r.kind.Check(t.Context())
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("%v, want %q", err, c.want)
+				t.Errorf("%v, expected %q", err, c.want)
 			}
 			if r.s.Value(batchtest.Secret) != "old" || len(r.s.Submitted()) > 0 || len(r.s.Definitions()) > 0 {
 				t.Error("Check has done more than to look")

@@ -58,7 +58,7 @@ func TestWorkerNames(t *testing.T) {
 				want = "job 100." + pbstest.Host
 			}
 			if f.Jobs() != want {
-				t.Errorf("Jobs() = %q, want %q", f.Jobs(), want)
+				t.Errorf("Jobs() = %q, expected %q", f.Jobs(), want)
 			}
 			array, ok := option(s.Submitted()[0], "-J")
 			if wantArray := fmt.Sprintf("0-%d", n-1); ok != (n > 1) || ok && array != wantArray {
@@ -116,7 +116,7 @@ func TestCPUsAndThrottle(t *testing.T) {
 	for i, want := range []string{"0-7%3", "0-2%1"} {
 		args := s.Submitted()[i]
 		if got, _ := option(args, "-J"); got != want {
-			t.Errorf("-J %s, want %s", got, want)
+			t.Errorf("-J %s, expected %s", got, want)
 		}
 		if got, _ := option(args, "-l"); got != "select=1:ncpus=4" {
 			t.Errorf("-l %s", got)
@@ -234,7 +234,7 @@ func TestInitialCommandsPrefixAndSuffix(t *testing.T) {
 	r.start()
 	e := r.Await(1)["pbs-0"]
 	if want := "good morning, 1, it's a \"word\" $HOME, the last word, pbs-0\nafter"; e.Err != nil || e.Log != want {
-		t.Errorf("%v, log %q, want %q", e.Err, e.Log, want)
+		t.Errorf("%v, log %q, expected %q", e.Err, e.Log, want)
 	}
 }
 

@@ -91,7 +91,7 @@ func TestJobEndsAfterTwoUnknownAnswers(t *testing.T) {
 	r.Stop(f)
 	r.Stop(f)
 	if got := calls(t, dir, "qdel"); got != "17[].s\n" {
-		t.Errorf("qdel was called with %q, want one call", got)
+		t.Errorf("qdel was called with %q, expected one call", got)
 	}
 }
 

@@ -95,7 +95,7 @@ func TestWorkerEnvironment(t *testing.T) {
 	for i := range 2 {
 		h, _ := r.meet(t, i)
 		if want := worker.WorkerName("subprocess", 5+i); h.Name != want {
-			t.Errorf("name %q, want %q", h.Name, want)
+			t.Errorf("name %q, expected %q", h.Name, want)
 		}
 		if h.Env["LEAT_WORKER"] != "fds:3,4,5" || h.Env["LEAT_WORKER_SLOTS"] != "3" || h.Env["TEST_MORE"] != "a=b" ||
 			h.Env["TEST_INHERITED"] != "yes" {
@@ -143,7 +143,7 @@ func TestSlotsPerWorker(t *testing.T) {
 	for workers, want := range map[int]string{1: "4", 2: "2", 3: "1", 6: "1"} {
 		r := start(t, Options{}, workers)
 		if h, _ := r.meet(t, workers-1); h.Env["LEAT_WORKER_SLOTS"] != want {
-			t.Errorf("%d workers: %s slots, want %s", workers, h.Env["LEAT_WORKER_SLOTS"], want)
+			t.Errorf("%d workers: %s slots, expected %s", workers, h.Env["LEAT_WORKER_SLOTS"], want)
 		}
 		try(t, r.fleet.Stop(t.Context()))
 	}
@@ -174,7 +174,7 @@ func TestExitTexts(t *testing.T) {
 				got = e.Err.Error()
 			}
 			if got != c.want || e.Name != h.Name || e.Job != "process "+itoa(h.Pid) || e.Log != "to output\nto error" {
-				t.Errorf("%+v, want %q", e, c.want)
+				t.Errorf("%+v, expected %q", e, c.want)
 			}
 			if workertest.Alive(h.Pid) || !workertest.Alive(other.Pid) {
 				t.Errorf("the worker lives: %v, the other: %v", workertest.Alive(h.Pid), workertest.Alive(other.Pid))

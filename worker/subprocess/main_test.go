@@ -209,7 +209,7 @@ func (t *talk) tell(line string) error {
 func (t *talk) wait(want string) error {
 	line, err := t.lines.ReadString('\n')
 	if line = strings.TrimSpace(line); err != nil || line != want {
-		return fmt.Errorf("worker says %q, %v; want %q", line, err, want)
+		return fmt.Errorf("worker says %q, %v; expected %q", line, err, want)
 	}
 	return nil
 }

@@ -28,10 +28,10 @@ func TestGeodeticBeyondPoles(t *testing.T) {
 			switch {
 			case math.IsNaN(c.want):
 				if !math.IsNaN(got[0]) {
-					t.Errorf("%s in row %d is %v, want none", c.name, c.row, got[0])
+					t.Errorf("%s in row %d is %v, expected none", c.name, c.row, got[0])
 				}
 			case c.name == "pixel_area" && !(got[0] > 0) || c.name != "pixel_area" && got[0] != c.want:
-				t.Errorf("%s in row %d is %v, want %v", c.name, c.row, got[0], c.want)
+				t.Errorf("%s in row %d is %v, expected %v", c.name, c.row, got[0], c.want)
 			}
 		}
 		return nil

@@ -98,7 +98,7 @@ func TestTypeCodes(t *testing.T) {
 	}
 	for i, name := range names {
 		if got := typeCodes[i].String(); got != name {
-			t.Errorf("code %d: %s, want %s", i, got, name)
+			t.Errorf("code %d: %s, expected %s", i, got, name)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func TestGround(t *testing.T) {
 	} {
 		grid := raster.Grid{Width: 9, Height: 9, HasTransform: true, CRS: c.crs}
 		if got := ground(grid, domain); got != c.want {
-			t.Errorf("%+v: ground %d, want %d", c.crs, got, c.want)
+			t.Errorf("%+v: ground %d, expected %d", c.crs, got, c.want)
 		}
 		if grid.HasTransform = false; ground(grid, domain) != expr.NoGround {
 			t.Errorf("%+v without a transform has a ground", c.crs)

@@ -36,7 +36,7 @@ func TestTileMomentsInAnyOrder(t *testing.T) {
 				}
 			}
 			if got := m.total(); got != want {
-				t.Fatalf("%d of %d tiles: %+v, want %+v", k+1, tiles, got, want)
+				t.Fatalf("%d of %d tiles: %+v, expected %+v", k+1, tiles, got, want)
 			}
 		}
 		for i, chunk := range m.chunks[:tiles/chunkTiles] {

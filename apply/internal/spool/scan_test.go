@@ -69,7 +69,7 @@ func TestScanMixedSizes(t *testing.T) {
 		return nil
 	})
 	if err != nil || end != all[len(all)-1].offset {
-		t.Fatalf("the records end at %d, %v; want %d", end, err, all[len(all)-1].offset)
+		t.Fatalf("the records end at %d, %v; expected %d", end, err, all[len(all)-1].offset)
 	}
 	var want []int
 	for n := range len(all) - 1 {
@@ -78,7 +78,7 @@ func TestScanMixedSizes(t *testing.T) {
 		}
 	}
 	if !slices.Equal(seen, want) {
-		t.Fatalf("records %v, want %v", seen, want)
+		t.Fatalf("records %v, expected %v", seen, want)
 	}
 	for range 2000 { // as when blocks are restored, which lie in any order
 		n := random.IntN(len(all) - 1)
@@ -127,6 +127,6 @@ func TestScanRandomOrder(t *testing.T) {
 		}
 	}
 	if most := 5 * f.Bytes(); r.bytes > most {
-		t.Errorf("%d bytes were read of a file of %d, want at most %d", r.bytes, f.Bytes(), most)
+		t.Errorf("%d bytes were read of a file of %d, expected at most %d", r.bytes, f.Bytes(), most)
 	}
 }

@@ -60,7 +60,7 @@ func TestJoinDelay(t *testing.T) {
 		"a-b-40": 200 * time.Millisecond, "x-": 0,
 	} {
 		if d := joinDelay(name); d != want {
-			t.Errorf("%s waits for %v, want %v", name, d, want)
+			t.Errorf("%s waits for %v, expected %v", name, d, want)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func TestWrongToken(t *testing.T) {
 		}
 	}
 	if got := c.Status(); got.Refused.Token != n || len(got.Workers) != 0 {
-		t.Errorf("%+v, want %d wrong tokens", got, n)
+		t.Errorf("%+v, expected %d wrong tokens", got, n)
 	}
 
 	e := environmentOf(t, c, "tls", "test-0")
@@ -307,10 +307,10 @@ func TestEndCodes(t *testing.T) {
 		}
 		_ = waitRun(t, c)
 		if a := late.result(copied.Lease, 0, resultOf(0)); a.status != 410 || a.code() != want {
-			t.Errorf("a late result: %+v, want %s", a, want)
+			t.Errorf("a late result: %+v, expected %s", a, want)
 		}
 		if a := late.post(protocol.PathJoin, fmt.Sprintf(`{"protocol":1,"name":"raw-2","kind":"raw","build":%q,"arch":%q,"host":"h","pid":1,"cores":1,"slots":1}`, testBuild, protocol.ThisArch())); a.status != 410 || a.code() != want {
-			t.Errorf("a late worker: %+v, want %s", a, want)
+			t.Errorf("a late worker: %+v, expected %s", a, want)
 		}
 		if err := startWorker(t, environmentOf(t, c, "tls", "test-0"), &plain{}).wait(); err != nil {
 			t.Errorf("%s: a late worker: %v", want, err)

@@ -85,7 +85,7 @@ func TestReplacementsPerHour(t *testing.T) {
 		want  int
 	}{{0, 2}, {time.Minute, 0}, {replaceWindow - time.Second, 0}, {replaceWindow, 1}, {replaceWindow, 0}} {
 		if n, _ := c.takeReplacements("raw", len(c.order), now.Add(x.after)); n != x.want {
-			t.Errorf("after %v: %d, want %d", x.after, n, x.want)
+			t.Errorf("after %v: %d, expected %d", x.after, n, x.want)
 		}
 	}
 	if n := c.Status().ReplacedWorkers; n != 3 {
@@ -109,7 +109,7 @@ func TestIdleExitsLimitReplacements(t *testing.T) {
 		c.Exited(worker.Exit{Name: worker.WorkerName("raw", next), Err: errors.New("exit status 127")})
 	}
 	if want := defaultReissues + 1; n != want {
-		t.Errorf("%d replacements, want %d", n, want)
+		t.Errorf("%d replacements, expected %d", n, want)
 	}
 }
 

@@ -206,7 +206,7 @@ func TestFunctionErrorEndsRun(t *testing.T) {
 			lines := strings.Split(err.Error(), "\n")
 			if want := fmt.Sprintf("worker double-1 on %s, block %d: division by zero", f.Host,
 				f.Block); lines[0] != want {
-				t.Errorf("%q, want %q", lines[0], want)
+				t.Errorf("%q, expected %q", lines[0], want)
 			}
 			if len(lines) < 2 || !strings.HasPrefix(lines[1], "after that: ") || !strings.Contains(err.Error(),
 				"would not stop") {
@@ -343,7 +343,7 @@ func TestLossOfWorkerThatReadsAhead(t *testing.T) {
 		r := newRaw(t, c)
 		r.join(worker.WorkerName("raw", i))
 		if held := r.lease(100); len(held) != want {
-			t.Errorf("worker %d has %d leases, want %d", i, len(held), want)
+			t.Errorf("worker %d has %d leases, expected %d", i, len(held), want)
 		}
 		until(t, "the loss", func() bool { return c.Status().Workers[i].State == worker.StateLost })
 	}
@@ -353,7 +353,7 @@ func TestLossOfWorkerThatReadsAhead(t *testing.T) {
 	}
 	k.check(t, blocks)
 	if s := c.Status(); s.Reissued != holds+2 {
-		t.Errorf("%d blocks were leased again, want %d", s.Reissued, holds+2)
+		t.Errorf("%d blocks were leased again, expected %d", s.Reissued, holds+2)
 	}
 }
 
@@ -586,7 +586,7 @@ func TestOnDemandBlocksAreReleasedOnce(t *testing.T) {
 	d.plain = func(string) *plain {
 		return &plain{onRead: func(_ context.Context, l client.Lease) error {
 			if want := fmt.Sprintf(`{"n":%d}`, l.Block); string(l.Payload) != want {
-				return fmt.Errorf("payload %s, want %s", l.Payload, want)
+				return fmt.Errorf("payload %s, expected %s", l.Payload, want)
 			}
 			return nil
 		}}

@@ -252,7 +252,7 @@ func TestScheduleAgainstModel(t *testing.T) {
 					}
 					if !ok {
 						if len(got) != i {
-							t.Fatalf("%d leases, want %d", len(got), i)
+							t.Fatalf("%d leases, expected %d", len(got), i)
 						}
 						break
 					}
@@ -260,7 +260,7 @@ func TestScheduleAgainstModel(t *testing.T) {
 						t.Fatalf("only %d leases; block %d (copy: %v) was to be given", len(got), block, isCopy)
 					}
 					if got[i].block != block || got[i].worker != w {
-						t.Fatalf("lease %d is of block %d, want %d (copy: %v)", got[i].id, got[i].block, block, isCopy)
+						t.Fatalf("lease %d is of block %d, expected %d (copy: %v)", got[i].id, got[i].block, block, isCopy)
 					}
 					m.give(block, w, got[i].id)
 				}
@@ -284,7 +284,7 @@ func TestScheduleAgainstModel(t *testing.T) {
 				}
 				got, released := s.claim(w, id, block)
 				if got != want {
-					t.Fatalf("verdict %d, want %d", got, want)
+					t.Fatalf("verdict %d, expected %d", got, want)
 				}
 				wantReleased := false
 				switch want {
@@ -335,7 +335,7 @@ func TestScheduleAgainstModel(t *testing.T) {
 				got, n := s.keepOnly(w, keep)
 				same(t, "released", got, want)
 				if n != ended {
-					t.Fatalf("%d leases ended, want %d", n, ended)
+					t.Fatalf("%d leases ended, expected %d", n, ended)
 				}
 				m.queue = slices.Clone(s.again.blocks[s.again.head:])
 				m.lastTry = slices.Clone(s.lastTry.blocks[s.lastTry.head:])
@@ -398,7 +398,7 @@ func same(t *rapid.T, what string, got, want []int) {
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		t.Fatalf("%s: %v, want %v", what, got, want)
+		t.Fatalf("%s: %v, expected %v", what, got, want)
 	}
 }
 
@@ -407,12 +407,12 @@ func (m *model) compare(t *rapid.T, s *schedule) {
 	var w, r, h, c, u, leases int
 	queued := append(slices.Clone(s.again.blocks[s.again.head:]), s.lastTry.blocks[s.lastTry.head:]...)
 	if len(m.lastTry) != s.lastTry.len() {
-		t.Fatalf("blocks %v wait for their last time, want %v", s.lastTry.blocks[s.lastTry.head:], m.lastTry)
+		t.Fatalf("blocks %v wait for their last time, expected %v", s.lastTry.blocks[s.lastTry.head:], m.lastTry)
 	}
 	for b, x := range m.blocks {
 		got := s.blocks[b]
 		if got.phase != x.phase || got.winner != x.winner {
-			t.Fatalf("block %d is %d (lease %d), want %d (%d)", b, got.phase, got.winner, x.phase, x.winner)
+			t.Fatalf("block %d is %d (lease %d), expected %d (%d)", b, got.phase, got.winner, x.phase, x.winner)
 		}
 		leases += len(x.held)
 		if len(x.held) > 2 {
@@ -448,7 +448,7 @@ func (m *model) compare(t *rapid.T, s *schedule) {
 	}
 	if got, want := fmt.Sprint(s.waiting, s.ready, s.held, s.claims, s.undone, len(s.leases)),
 		fmt.Sprint(w, r, h, c, u, leases); got != want {
-		t.Fatalf("waiting, ready, held, claimed, undone, leases: %s, want %s", got, want)
+		t.Fatalf("waiting, ready, held, claimed, undone, leases: %s, expected %s", got, want)
 	}
 	for worker := range m.workers {
 		var blocks []int

@@ -50,7 +50,7 @@ func TestBuildIDMatchesGoCommand(t *testing.T) {
 			got, err := buildID(f)
 			_ = f.Close()
 			if err != nil || got != "go:"+strings.TrimSpace(string(want)) {
-				t.Errorf("%s %s: %q, %v; want %q", system, flags, got, err, want)
+				t.Errorf("%s %s: %q, %v; expected %q", system, flags, got, err, want)
 			}
 		}
 	}

@@ -94,7 +94,7 @@ func TestThousandWorkersOnOneBusyCore(t *testing.T) {
 	joining := time.Duration(float64(f.Joining) * min(1, ours.Seconds()/wall.Seconds()))
 	t.Logf("%v; the two processes had %.0f%% of the core", f, 100*ours.Seconds()/wall.Seconds())
 	if joining > joinWithin || f.Lost != 0 {
-		t.Errorf("%d workers joined in %v, want %v at most; %d were lost, want none", f.Workers, joining, joinWithin,
+		t.Errorf("%d workers joined in %v, expected %v at most; %d were lost, expected none", f.Workers, joining, joinWithin,
 			f.Lost)
 	}
 }

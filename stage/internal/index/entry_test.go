@@ -38,7 +38,7 @@ func TestFindPublished(t *testing.T) {
 		e := ok(b.publish(o, limits))(t)
 		o.Place = e.Place
 		if diff := cmp.Diff(o, e.Object); diff != "" {
-			t.Errorf("%s, the entry that Publish returns (-want +got):\n%s", name, diff)
+			t.Errorf("%s, the entry that Publish returns (-expected +got):\n%s", name, diff)
 		}
 		e.Unpin()
 		want[o.Key] = o
@@ -52,7 +52,7 @@ func TestFindPublished(t *testing.T) {
 				t.Fatalf("%s: not found", name)
 			}
 			if diff := cmp.Diff(want[o.Key], e.Object, used); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", name, diff)
+				t.Errorf("%s (-expected +got):\n%s", name, diff)
 			}
 			if e.Used.Before(before) || e.Used.After(time.Now()) {
 				t.Errorf("%s: used at %v", name, e.Used)
@@ -62,7 +62,7 @@ func TestFindPublished(t *testing.T) {
 		got := map[Key]Object{}
 		must(t, b.Each(func(o Object) bool { got[o.Key] = o; return true }))
 		if diff := cmp.Diff(want, got, used); diff != "" {
-			t.Errorf("each (-want +got):\n%s", diff)
+			t.Errorf("each (-expected +got):\n%s", diff)
 		}
 		wantIndex(t, b)
 	}

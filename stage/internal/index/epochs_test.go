@@ -33,7 +33,7 @@ func TestOrderForEpochs(t *testing.T) {
 			got = append(got, c.used)
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+			t.Errorf("%s (-expected +got):\n%s", name, diff)
 		}
 	}
 }

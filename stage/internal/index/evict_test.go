@@ -49,7 +49,7 @@ func TestEvictOrder(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(want, b.s.freed); diff != "" {
-		t.Errorf("evicted (-want +got):\n%s", diff)
+		t.Errorf("evicted (-expected +got):\n%s", diff)
 	}
 	wantTaken(t, b, 0, 0)
 	wantIndex(t, b)

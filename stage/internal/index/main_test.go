@@ -261,7 +261,7 @@ func (b *testIndex) has(t testing.TB, numbers ...int) (found []int) {
 func wantHas(t testing.TB, b *testIndex, among, want []int) {
 	t.Helper()
 	if diff := cmp.Diff(want, b.has(t, among...)); diff != "" {
-		t.Errorf("objects that are found (-want +got):\n%s", diff)
+		t.Errorf("objects that are found (-expected +got):\n%s", diff)
 	}
 }
 

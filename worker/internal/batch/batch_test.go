@@ -197,7 +197,7 @@ func TestStopUntilNothingIsLeft(t *testing.T) {
 				got = err.Error()
 			}
 			if got != c.want || c.calls > 0 && calls != c.calls {
-				t.Errorf("%s: %q after %d calls, want %q after %d", c.name, got, calls, c.want, c.calls)
+				t.Errorf("%s: %q after %d calls, expected %q after %d", c.name, got, calls, c.want, c.calls)
 			}
 		})
 	}
