@@ -72,6 +72,7 @@ const (
 const (
 	blank = 128 // below 1/128 there is only nodata; in small tiles elements save a byte
 	empty = 32  // below 1/32 there are large areas without data
+	mixed = 24  // below 1/24, in masks, runs are often better than elements
 	full  = 4   // below 1/4 the data repeat, and above 3/4, in scenes, pixels repeat too seldom
 	noisy = 500 // above 1-1/500, matches of elements are not tried
 )
@@ -210,10 +211,10 @@ func (e *Encoder) choose(src []byte, at, end int) matcher {
 		if e.kind == pixels && end-at >= blockSize && body < s.raw/blank {
 			return best
 		}
-		if e.kind != planes {
-			try((*Encoder).elements, saving)
-			return best
-		}
+	}
+	if e.kind != planes && (body < s.raw/empty || e.step == 1 && body < s.raw/mixed) {
+		try((*Encoder).elements, saving)
+		return best
 	}
 	if size < s.raw/full && e.kind != planes {
 		return (*Encoder).elements
