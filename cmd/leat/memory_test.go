@@ -15,8 +15,8 @@ func TestMemoryLimit(t *testing.T) {
 		plan          outcome.Plan
 		before, limit int64
 	}{
-		{outcome.Plan{BudgetBytes: 100 * mib, MemoryBytes: 60 * mib}, math.MaxInt64, 72 * mib},
-		{outcome.Plan{BudgetBytes: 200 * mib, MemoryBytes: 150 * mib, ForeignBytes: 90 * mib}, math.MaxInt64, 82 * mib},
+		{outcome.Plan{BudgetBytes: 100 * mib, MemoryBytes: 60 * mib}, math.MaxInt64, 66 * mib},
+		{outcome.Plan{BudgetBytes: 200 * mib, MemoryBytes: 150 * mib, ForeignBytes: 90 * mib}, math.MaxInt64, 76 * mib},
 		{outcome.Plan{BudgetBytes: 30 * mib, MemoryBytes: 30 * mib}, math.MaxInt64, 16 * mib},
 		// less is asked for
 		{outcome.Plan{BudgetBytes: 100 * mib, MemoryBytes: 60 * mib}, 50 * mib, 50 * mib},
