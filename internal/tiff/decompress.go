@@ -145,12 +145,27 @@ func (d *Decoder) inflate(dst, src []byte, surplus int) error {
 			n = copy(dst, all[:n])
 		}
 	}
+	return inflateError(n, len(dst), err)
+}
+
+// InflateStart fills dst with the first bytes of a zlib stream. It verifies the checksum only if
+// these are all.
+func (d *Decoder) InflateStart(dst, src []byte) error {
+	n, err := d.zlib.One(dst, src)
+	if err == inflate.ErrLong { // dst is full
+		return nil
+	}
+	return inflateError(n, len(dst), err)
+}
+
+// inflateError returns the error for a stream of n bytes, where size were expected.
+func inflateError(n, size int, err error) error {
 	switch {
 	case err == inflate.ErrHeader:
 		return errZlib
 	case err == inflate.ErrLong:
 		return errLong
-	case err == inflate.ErrTruncated, err == nil && n < len(dst):
+	case err == inflate.ErrTruncated, err == nil && n < size:
 		return ErrShort
 	case err == inflate.ErrChecksum:
 		return errChecksum

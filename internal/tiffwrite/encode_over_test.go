@@ -115,3 +115,41 @@ func TestSharedMemoryGivesSameBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestDecodeRows compares the first rows of tiles, of noise and of repetitions, with those of whole
+// tiles.
+func TestDecodeRows(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for typ := ndarray.Uint8; typ <= ndarray.Complex128; typ++ {
+		for _, c := range slices.Concat(Candidates(typ, Deflate), Candidates(typ, Zstd), Candidates(typ, LZW),
+			Candidates(typ, None)) {
+			shape := TileShape{Type: typ, Width: 64, Height: 128, Samples: 1 + random.IntN(2)}
+			rowBytes := shape.Bytes() / shape.Height
+			tile := make([]byte, shape.Bytes())
+			for shift := range 8 {
+				for k := range tile {
+					if tile[k] = byte(random.Uint32() >> shift); k >= rowBytes && random.IntN(8) > shift {
+						tile[k] = tile[k-rowBytes]
+					}
+				}
+				framed, err := NewEncoder(shape, c).Encode(nil, tile)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, rows := range []int{1, 16, 1 + random.IntN(shape.Height), shape.Height} {
+					got := ndarray.New(ndarray.Uint8, len(tile)).Raw()
+					if err := DecodeRows(shape, c, framed, got, rows); err != nil {
+						t.Fatalf("%v x %d, %v, %d rows: %v", typ, shape.Samples, c, rows, err)
+					}
+					if n := rows * rowBytes; !bytes.Equal(got[:n], tile[:n]) {
+						t.Errorf("%v x %d, %v: the first %d rows differ", typ, shape.Samples, c, rows)
+					}
+				}
+				broken, got := framed[:len(framed)/8], make([]byte, len(tile))
+				if c.Compression != None && DecodeRows(shape, c, broken, got, shape.Height/2) == nil {
+					t.Errorf("%v x %d, %v: a tile that breaks off is no error", typ, shape.Samples, c)
+				}
+			}
+		}
+	}
+}
