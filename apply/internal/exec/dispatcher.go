@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"leat/internal/freelist"
@@ -43,8 +44,7 @@ type dispatcher struct {
 	coordinator *coordinator.Coordinator
 	// accepting bounds the results that are accepted at once: each takes memory and encodes
 	// overview tiles.
-	accepting chan int
-	encodings []map[*output.Writer]*spool.Encoder // by the number from accepting
+	accepting *freelist.List[*acceptor]
 
 	buffers *freelist.List[*blockData] // in memory that workers attach
 	places  []span
@@ -55,11 +55,10 @@ type dispatcher struct {
 
 // run computes all blocks in workers that the job's launcher starts.
 func (o *dispatcher) run(ctx context.Context) error {
-	o.accepting = make(chan int, runtime.GOMAXPROCS(0)+1)
-	for i := range cap(o.accepting) {
-		o.accepting <- i
-		o.encodings = append(o.encodings, map[*output.Writer]*spool.Encoder{})
-	}
+	var made atomic.Int32
+	o.accepting = freelist.New(runtime.GOMAXPROCS(0)+1, func() (*acceptor, error) {
+		return &acceptor{fmt.Sprintf("accepting %d", made.Add(1)), map[*output.Writer]*spool.Encoder{}}, nil
+	})
 	if err := o.open(); err != nil {
 		return errors.Join(err, o.shared.close())
 	}
@@ -298,16 +297,20 @@ func (o *dispatcher) share() (*shm.Pool, error) {
 	return memory, err
 }
 
+// acceptor has the encoders by which one result at a time is accepted.
+type acceptor struct {
+	lane     string // in timings
+	encoders map[*output.Writer]*spool.Encoder
+}
+
 // acceptResult spools what a worker computed for a block.
 func (o *dispatcher) acceptResult(ctx context.Context, res *coordinator.Result) error {
-	var slot int
-	select {
-	case slot = <-o.accepting:
-	case <-ctx.Done():
-		return ctx.Err()
+	by, err := o.accepting.Get(ctx)
+	if err != nil {
+		return err
 	}
-	defer func() { o.accepting <- slot }()
-	if err := o.enqueue(o.encodings[slot], slot, res); err != nil {
+	defer o.accepting.Put(by)
+	if err := o.enqueue(by, res); err != nil {
 		if errors.Is(err, spool.ErrRecord) {
 			err = fmt.Errorf("worker %s on %s sent an invalid result: %w", res.Worker, res.Host, err)
 		}
@@ -316,7 +319,7 @@ func (o *dispatcher) acceptResult(ctx context.Context, res *coordinator.Result) 
 	return nil
 }
 
-func (o *dispatcher) enqueue(encodings map[*output.Writer]*spool.Encoder, slot int, res *coordinator.Result) error {
+func (o *dispatcher) enqueue(by *acceptor, res *coordinator.Result) error {
 	b := o.plan.Blocks.At(res.Block)
 	a, parts, err := parseAnswer(res.Body, len(o.writers))
 	if err != nil {
@@ -343,10 +346,10 @@ func (o *dispatcher) enqueue(encodings map[*output.Writer]*spool.Encoder, slot i
 		o.timings.Record(i.Stage, res.Worker+i.Lane, b.Number, now.Add(-i.Ago), i.Length)
 	}
 	for i, out := range o.writers {
-		e := encodings[out]
+		e := by.encoders[out]
 		if e == nil {
-			e = out.NewEncoder(fmt.Sprintf("accepting %d", slot+1))
-			encodings[out] = e
+			e = out.NewEncoder(by.lane)
+			by.encoders[out] = e
 		}
 		if err := out.Spool.AddRemote(e, b, records[i]); err != nil {
 			return err
