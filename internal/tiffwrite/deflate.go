@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 
 	"github.com/klauspost/compress/flate"
-	"github.com/klauspost/compress/zstd"
 
 	"leat/internal/adler"
 	"leat/internal/deflate"
@@ -148,22 +147,4 @@ type appender struct{ b []byte }
 func (a *appender) Write(p []byte) (int, error) {
 	a.b = append(a.b, p...)
 	return len(p), nil
-}
-
-// zstdEncoder writes one zstd frame with a checksum per tile.
-type zstdEncoder struct{ enc *zstd.Encoder }
-
-func newZstdEncoder(level int) zstdEncoder {
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1),
-		zstd.WithEncoderLevel(zstd.EncoderLevelFromZstd(level)),
-		zstd.WithEncoderCRC(true), zstd.WithLowerEncoderMem(true),
-		zstd.WithAllLitEntropyCompression(true)) // otherwise noise is stored uncompressed, see deflater
-	if err != nil {
-		panic(err) // no option depends on input
-	}
-	return zstdEncoder{enc}
-}
-
-func (z zstdEncoder) appendTile(dst, src []byte, _ int) ([]byte, error) {
-	return z.enc.EncodeAll(src, dst), nil
 }
