@@ -35,7 +35,7 @@ func TestAliasesOfTheInterface(t *testing.T) {
 		})
 	}
 	slices.Sort(got)
-	want := []string{"Fetcher", "Footprint", "Reading", "Remote", "Table", "VectorCopy"}
+	want := []string{"Fetcher", "Footprint", "Reading", "Remote", "Table"}
 	if !slices.Equal(got, want) {
 		t.Errorf("aliases %v, docs/design/apply.md has reasons for %v", got, want)
 	}

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"leat/apply/internal/rundir"
 	"leat/internal/pytest"
+	"leat/internal/rundir"
 	"leat/internal/worker/pbstest"
 	"leat/internal/worker/slurmtest"
 	"leat/worker"

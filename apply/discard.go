@@ -9,10 +9,10 @@ import (
 	"slices"
 
 	"leat/apply/internal/output"
-	"leat/apply/internal/rundir"
 	"leat/apply/internal/spool"
 	"leat/apply/outcome"
 	"leat/internal/gdal"
+	"leat/internal/rundir"
 )
 
 // Discarded is an unfinished output that Discard removed.

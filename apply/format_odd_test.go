@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"leat/apply/internal/rundir"
 	"leat/internal/gdal"
 	"leat/internal/proctest"
+	"leat/internal/rundir"
 	"leat/ndarray"
 	"leat/raster"
 )

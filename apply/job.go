@@ -3,13 +3,12 @@ package apply
 import (
 	"context"
 	"io"
+	"leat/internal/vectorcopy"
 	"log/slog"
 	"time"
 
 	"leat/apply/internal/jobspec"
-	"leat/apply/internal/output"
 	"leat/apply/internal/pyfunc"
-	"leat/apply/internal/resolve"
 	"leat/apply/outcome"
 	"leat/block"
 	"leat/codec"
@@ -275,9 +274,6 @@ type Output struct {
 // Table makes an output hold what a job computes from emitted values instead of pixels.
 type Table = jobspec.Table
 
-// HoldsPolygons reports whether a path ends as those of outputs of polygons: see [Output].
-func HoldsPolygons(path string) bool { return output.HoldsPolygons(path) }
-
 // Footprint selects the pixels that a job covers.
 type Footprint = jobspec.Footprint
 
@@ -421,12 +417,4 @@ type Store interface {
 }
 
 // Fetcher is a [Store] from which vectors can be copied to local files, which GDAL reads.
-type Fetcher = resolve.Fetcher
-
-// VectorCopy is a local copy of vectors in a store, at Path until it is closed.
-type VectorCopy = resolve.VectorCopy
-
-// CopyVector copies vectors from a store, which must be a [Fetcher], to a temporary directory.
-func CopyVector(ctx context.Context, store Store, url string) (*VectorCopy, error) {
-	return resolve.CopyVector(ctx, store, url)
-}
+type Fetcher = vectorcopy.Fetcher

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"leat/internal/expr"
 	"leat/internal/tilecache"
 	"os"
 	"path/filepath"
@@ -200,7 +201,7 @@ print('null')
 			w := b.Columns()
 			for i, v := range Band[uint8](b, "a", 1) {
 				col, row := b.Window.Col-overlap+i%w, b.Window.Row-overlap+i/w
-				col, row = block.MarginReflect.Fold(col, 0, 2000), block.MarginReflect.Fold(row, 0, 1500)
+				col, row = expr.Fold(block.MarginReflect, col, 0, 2000), expr.Fold(block.MarginReflect, row, 0, 1500)
 				if int(v) != (row*2000+col)%251 {
 					return fmt.Errorf("column %d, row %d is %d", col, row, v)
 				}

@@ -12,10 +12,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"leat/apply/internal/localpath"
 	"leat/apply/internal/spool"
 	"leat/apply/outcome"
 	"leat/internal/fault"
+	"leat/internal/localpath"
 )
 
 func TestPlanReplacedBlocks(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"leat/apply/internal/rundir"
 	"leat/apply/internal/spool"
 	"leat/internal/gdal"
+	"leat/internal/rundir"
 )
 
 // SpoolFile describes a file that holds the finished blocks of an unfinished output.

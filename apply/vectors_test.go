@@ -12,11 +12,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"leat/apply/internal/rundir"
 	"leat/block"
 	"leat/internal/fault"
 	"leat/internal/gdal"
 	"leat/internal/pytest"
+	"leat/internal/rundir"
 	"leat/ndarray"
 	"leat/raster"
 	"leat/timing"

@@ -10,24 +10,3 @@ const (
 )
 
 func (m Margin) String() string { return [...]string{"nodata", "reflect", "nearest"}[m] }
-
-// Fold returns the coordinate inside [lo, hi) whose pixel replaces the one at x, or x itself when
-// it is inside. m must not be MarginNodata.
-func (m Margin) Fold(x, lo, hi int) int {
-	n := hi - lo
-	x -= lo
-	switch {
-	case x >= 0 && x < n:
-	case m == MarginNearest:
-		x = min(max(x, 0), n-1)
-	default:
-		x %= 2 * n
-		if x < 0 {
-			x += 2 * n
-		}
-		if x >= n {
-			x = 2*n - 1 - x
-		}
-	}
-	return lo + x
-}

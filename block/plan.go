@@ -32,29 +32,4 @@ func (p Plan) At(n int) Block {
 	return b
 }
 
-// CountIntersecting returns the number of windows of the plan, margins included, that a rectangle
-// overlaps. The rectangle may lie partly or wholly outside the grid.
-func (p Plan) CountIntersecting(w Window) int {
-	return countIntersecting(w.Col, w.Width, p.WindowWidth, p.Cols(), p.Width, p.Overlap) *
-		countIntersecting(w.Row, w.Height, p.WindowHeight, p.Rows(), p.Height, p.Overlap)
-}
-
-func countIntersecting(off, n, step, count, length, overlap int) int {
-	// Window i spans [i*step-overlap, min((i+1)*step, length)+overlap).
-	first := 0
-	if off-overlap >= step {
-		first = (off - overlap) / step
-	}
-	last := min((off+n-1+overlap)/step, count-1)
-	if off+n-1+overlap < 0 {
-		return 0
-	}
-	if off >= length+overlap {
-		return 0
-	}
-	// The last window ends with the grid, so a rectangle beyond it can still touch its margin.
-	first = min(first, count-1)
-	return max(0, last-first+1)
-}
-
 func ceilDiv(a, b int) int { return (a + b - 1) / b }

@@ -169,7 +169,7 @@ func (s *agentState) do(ctx context.Context, o *order, a *answer) error {
 			return err
 		}
 		s.spaces[o.Handle] = n
-		a.Number, a.Leader, a.Ranks, a.Key = n.Number(), n.Leader(), n.Ranks(), n.Key()
+		a.Number, a.Leader, a.Ranks, a.Key = n.Number(), n.Leader(), n.Spec().Ranks, n.Spec().Key
 		return nil
 	}
 	switch o.Op {

@@ -93,11 +93,13 @@ func Join(ctx context.Context, spec Spec) (*Namespace, error) {
 // RandomKey returns a key that no other job has.
 func RandomKey() string { return rand.Text() }
 
-// Key returns the key of the job.
-func (n *Namespace) Key() string { return n.spec.Key }
-
-// Ranks returns the place of this process in the job.
-func (n *Namespace) Ranks() Ranks { return n.ranks }
+// Spec returns what was joined: the argument of Join with the key that the launcher set, and the
+// place of this process in the job.
+func (n *Namespace) Spec() Spec {
+	spec := n.spec
+	spec.Ranks = n.ranks
+	return spec
+}
 
 // Leader reports whether this process registered the job.
 func (n *Namespace) Leader() bool {

@@ -542,8 +542,8 @@ func TestUseAfterClose(t *testing.T) {
 			t.Errorf("operation %d: %v", i+1, err)
 		}
 	}
-	if n.Leader() || n.Number() != firstNumber || prefixOf(n.Number()) != "500000" || n.Key() != "job" {
-		t.Errorf("%v %d %s %s", n.Leader(), n.Number(), prefixOf(n.Number()), n.Key())
+	if n.Leader() || n.Number() != firstNumber || prefixOf(n.Number()) != "500000" || n.Spec().Key != "job" {
+		t.Errorf("%v %d %s %s", n.Leader(), n.Number(), prefixOf(n.Number()), n.Spec().Key)
 	}
 	// The mutex that was held went with the namespace.
 	again, err := other.Mutex("m")

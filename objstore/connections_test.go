@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"leat/objstore/internal/transport"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -96,7 +97,7 @@ func (f *forgetful) forget() {
 
 // trusting returns a client as NewClient does, which accepts the server's certificate.
 func trusting() *http.Client {
-	c := objstore.NewClient()
+	c := transport.NewClient()
 	t := c.Transport.(*http.Transport)
 	if t.TLSClientConfig == nil {
 		t.TLSClientConfig = &tls.Config{}

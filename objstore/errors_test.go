@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"leat/objstore/internal/transport"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -75,7 +76,7 @@ func TestProxyRefusalError(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := objstore.NewClient()
+		c := transport.NewClient()
 		c.Transport.(*http.Transport).Proxy = http.ProxyURL(to)
 		_, err = open(t, "https://h", &objstore.Options{Client: c}).Stat(t.Context(), "x")
 		wantAbout(t, err, "https://h/x", 0)
@@ -116,7 +117,7 @@ func TestFailedRedirectNamesTarget(t *testing.T) {
 
 func TestIPv6Zone(t *testing.T) {
 	var host string
-	c := objstore.NewClient()
+	c := transport.NewClient()
 	c.Transport = answers(func(r *http.Request) *http.Response {
 		host = r.URL.Host
 		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}
@@ -136,7 +137,7 @@ func TestInvalidURLErrorHasNoControls(t *testing.T) {
 }
 
 func TestTooManyOpenFiles(t *testing.T) {
-	c := objstore.NewClient()
+	c := transport.NewClient()
 	c.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.EMFILE)}
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"leat/objstore/internal/transport"
 	"math"
 	"net"
 	"net/http"
@@ -147,7 +148,7 @@ func TestPasswordIsNotSentUnencrypted(t *testing.T) {
 }
 
 func TestProxyErrorHasNoPassword(t *testing.T) {
-	c := objstore.NewClient()
+	c := transport.NewClient()
 	c.Transport.(*http.Transport).Proxy = func(*http.Request) (*url.URL, error) {
 		return nil, errors.New(`invalid proxy address "http://me:geheim@proxy"`)
 	}

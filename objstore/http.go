@@ -9,12 +9,10 @@ import (
 	"leat/internal/storeurl"
 	"leat/objstore/internal/transport"
 	"math"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // web is a Source that reads from one host over http or https.
@@ -33,7 +31,7 @@ func openHTTP(u *url.URL, o *Options) (*web, error) {
 	w := &web{scheme: u.Scheme, host: strings.ReplaceAll(u.Host, "%", "%25"), user: u.User}
 	client := o.Client
 	if client == nil {
-		client, w.own = NewClient(), true
+		client, w.own = transport.NewClient(), true
 	}
 	w.client = *client
 	if w.client.CheckRedirect == nil {
@@ -66,18 +64,6 @@ func sameServer(from, to *url.URL) bool {
 	}
 	return strings.EqualFold(from.Hostname(),
 		to.Hostname()) && (usual(from) && usual(to) || from.Port() == to.Port() && from.Scheme == to.Scheme)
-}
-
-// NewClient returns the client that Open uses if Options.Client is nil. Connecting has a timeout;
-// reading has none, since objects may be of any size. It obeys HTTP_PROXY and does not decompress.
-func NewClient() *http.Client {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	transport.Configure(t)
-	t.DialContext = (&net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}).DialContext
-	t.MaxIdleConns, t.MaxIdleConnsPerHost = 256, 128
-	t.ResponseHeaderTimeout = 0 // Retry detects stalls
-	t.DisableCompression = true
-	return &http.Client{Transport: t}
 }
 
 func (w *web) Close() error {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"leat/objstore/internal/transport"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -269,7 +270,7 @@ func TestErrorsHaveNoRedirectSecrets(t *testing.T) {
 
 func TestPasswordStaysOnServer(t *testing.T) {
 	var got []string
-	c := objstore.NewClient()
+	c := transport.NewClient()
 	to := ""
 	c.Transport = answers(func(r *http.Request) *http.Response {
 		resp := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: r}

@@ -43,16 +43,6 @@ func (t Transform) Invert(x, y float64) (col, row float64, ok bool) {
 // Rotated reports whether the grid is rotated or sheared against the axes of the map.
 func (t Transform) Rotated() bool { return t[2] != 0 || t[4] != 0 }
 
-// Finite reports whether all numbers of the transform are finite.
-func (t Transform) Finite() bool {
-	for _, v := range t {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return false
-		}
-	}
-	return true
-}
-
 // Shift returns the transform of a window whose upper left pixel is (col, row) of this one.
 func (t Transform) Shift(col, row int) Transform {
 	x, y := t.Apply(float64(col), float64(row))

@@ -135,7 +135,7 @@ type readerSource struct {
 
 func (a *readerSource) ID(string) string { return a.r.h.it.id + "#file" }
 
-func (a *readerSource) Describe(string) SourceInfo { return a.r.Info() }
+func (a *readerSource) Describe(string) SourceInfo { return a.r.describe() }
 
 func (a *readerSource) Stat(context.Context, string) (objstore.Info, error) { return a.version, nil }
 

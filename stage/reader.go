@@ -49,8 +49,7 @@ func newReader(it *item, e *index.Entry, d *direct) *Reader {
 // Size returns the size of the object in bytes.
 func (r *Reader) Size() int64 { return r.size }
 
-// Info returns the origin of the object.
-func (r *Reader) Info() SourceInfo { return describe(r.h.it.src, r.h.it.name) }
+func (r *Reader) describe() SourceInfo { return describe(r.h.it.src, r.h.it.name) }
 
 // Staged reports whether the bytes are on the local disk. Otherwise there was no space for them:
 // they are in memory, or, for large objects, read from the source as needed.

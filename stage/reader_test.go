@@ -173,7 +173,7 @@ func TestSourceInfo(t *testing.T) {
 	r := ok(l.Open(t.Context()))(t)
 	_, direct, err := p.ReadDirect(t.Context(), s, "a/b.jpg")
 	must(t, err)
-	for what, got := range map[string]SourceInfo{"Lazy": l.Info(), "Reader": r.Info(), "Get": direct} {
+	for what, got := range map[string]SourceInfo{"Lazy": l.Info(), "Reader": r.describe(), "Get": direct} {
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s:\n%s", what, d)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"leat/internal/gdal"
 	"math"
 	"os"
 	"slices"
@@ -409,7 +410,7 @@ func (f *outputFlags) setOptions(ctx context.Context, job *apply.Job) error {
 // of rasters is given for them.
 func (f *outputFlags) setPolygons(job *apply.Job) error {
 	setAllOutputs(job, func(o *apply.Output) {
-		if o.Polygons = o.Format == "" && apply.HoldsPolygons(o.Path); o.Polygons {
+		if o.Polygons = o.Format == "" && gdal.PolygonDriver(o.Path) != ""; o.Polygons {
 			o.Diagonals = f.diagonals
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"leat/internal/vectorcopy"
 	"os"
 	"slices"
 	"strings"
@@ -42,7 +43,7 @@ type zoneFlags struct {
 	path      string
 
 	options *zonaljob.Options // of the job
-	copied  *apply.VectorCopy // of zones in a store; nil if they are not
+	copied  *vectorcopy.Copy  // of zones in a store; nil if they are not
 }
 
 // AddFlags adds the options.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"leat/internal/vectorcopy"
 	"math"
 	"os"
 	"path/filepath"
@@ -138,11 +139,12 @@ func gridOfBox(box [4]float64, crs raster.CRS) raster.Grid {
 
 // localVectors returns the local name of vectors that an option names. It copies those in a store;
 // the caller closes the copy.
-func localVectors(ctx context.Context, job *apply.Job, option, name string) (*apply.VectorCopy, string, error) {
+func localVectors(ctx context.Context, job *apply.Job, option, name string) (*vectorcopy.Copy, string, error) {
 	local, err := localName(name)
 	if err == nil && storeurl.Is(local) {
-		var copied *apply.VectorCopy
-		if copied, err = apply.CopyVector(ctx, job.Store, local); err == nil {
+		var copied *vectorcopy.Copy
+		// The command's store is a *stores.Stores.
+		if copied, err = vectorcopy.Make(ctx, job.Store.(vectorcopy.Fetcher), local); err == nil {
 			return copied, copied.Path, nil
 		}
 	}

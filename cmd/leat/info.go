@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"leat/internal/localpath"
 
 	"github.com/spf13/cobra"
 
@@ -97,7 +98,7 @@ func writePreview(ctx context.Context, w io.Writer, in *stores.Stores, paths []s
 	if err != nil {
 		return err
 	}
-	if picture != previewToStdout && absolute(path) == absolute(picture) {
+	if picture != previewToStdout && localpath.Absolute(path) == localpath.Absolute(picture) {
 		return usagef("--preview %s is the raster: write to another file", picture)
 	}
 	src, err := in.Open(ctx, path)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"leat/internal/georef"
 	"math"
 	"strconv"
 	"time"
@@ -123,7 +124,8 @@ type gridDoc struct {
 func newGridDoc(g raster.Grid) gridDoc {
 	d := gridDoc{Width: g.Width, Height: g.Height, CRS: newCRSDoc(g.CRS), PixelIsPoint: g.PixelIsPoint}
 	minX, minY, maxX, maxY := g.Bounds()
-	if edges := (raster.Transform{minX, minY, maxX, maxY}); g.HasTransform && g.Transform.Finite() && edges.Finite() {
+	edges := raster.Transform{minX, minY, maxX, maxY}
+	if g.HasTransform && georef.Finite(g.Transform) && georef.Finite(edges) {
 		t := [6]float64(g.Transform)
 		d.Transform = &t
 		d.PixelSize = &[2]float64{math.Hypot(t[1], t[4]), math.Hypot(t[2], t[5])}

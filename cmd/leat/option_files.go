@@ -2,7 +2,7 @@ package main
 
 import (
 	"errors"
-	"os"
+	"leat/internal/localpath"
 	"strings"
 
 	"leat/apply"
@@ -64,7 +64,5 @@ func sameFile(a, b string) bool {
 	if storeurl.Is(a) || storeurl.Is(b) {
 		return a == b
 	}
-	x, err1 := os.Stat(a)
-	y, err2 := os.Stat(b)
-	return err1 == nil && err2 == nil && os.SameFile(x, y)
+	return localpath.Same(a, b)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"leat/internal/localpath"
 	"os"
 	"path/filepath"
 	"slices"
@@ -129,10 +130,10 @@ func (f *applyFlags) checkSideFiles(job *apply.Job) error {
 
 // fileAt returns what the last file is that a path leads to, "" if none of the files is there.
 func fileAt(files []optionFile, path string) string {
-	path = absolute(path)
+	path = localpath.Absolute(path)
 	st, err := os.Stat(path)
 	for _, file := range slices.Backward(files) {
-		if absolute(file.path) == path {
+		if localpath.Absolute(file.path) == path {
 			return file.what
 		}
 		if err == nil {
@@ -160,11 +161,4 @@ func checkSideFile(path string) error {
 		return fmt.Errorf("the directory %s can't be written to: %w", dir, err)
 	}
 	return nil
-}
-
-func absolute(path string) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		return abs
-	}
-	return path
 }

@@ -207,7 +207,7 @@ func (s *focalState) fillOutside(p *plane, reg regKind, inside block.Window, pla
 			case plan.fold == block.MarginNodata:
 				list[i] = -1
 			default:
-				list[i] = plan.fold.Fold(at+i, low, low+n) - at
+				list[i] = Fold(plan.fold, at+i, low, low+n) - at
 			}
 		}
 	}

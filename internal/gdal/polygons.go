@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"unsafe"
 
 	"leat/ndarray"
@@ -229,3 +230,10 @@ func (w *Writer) rowIO(write int32, y int, row []int32) bool {
 	return c.GDALRasterIOEx(b, write, 0, int32(y), width, 1, unsafe.Pointer(&row[0]), width, 1,
 		gdalType(ndarray.Int32), 4, 4*int64(width), nil) == 0
 }
+
+// polygonDrivers maps the endings of files of polygons to GDAL's names of their formats.
+var polygonDrivers = map[string]string{".gpkg": FormatGeoPackage, ".geojson": FormatGeoJSON}
+
+// PolygonDriver returns GDAL's name of the format in which polygons are written to a file with this
+// name, "" if a name that ends so is not that of polygons.
+func PolygonDriver(path string) string { return polygonDrivers[strings.ToLower(filepath.Ext(path))] }

@@ -3,6 +3,7 @@
 package georef
 
 import (
+	"math"
 	"slices"
 
 	"leat/raster"
@@ -27,6 +28,16 @@ func FiniteGCPs(g *raster.GCPs) bool {
 			if v-v != 0 {
 				return false
 			}
+		}
+	}
+	return true
+}
+
+// Finite reports whether all numbers of the transform are finite.
+func Finite(t raster.Transform) bool {
+	for _, v := range t {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return false
 		}
 	}
 	return true

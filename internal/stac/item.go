@@ -7,6 +7,7 @@ package stac
 import (
 	"encoding/json"
 	"fmt"
+	"leat/internal/georef"
 	"math"
 	"net/url"
 	"path"
@@ -132,7 +133,7 @@ func (it *Item) properties() map[string]any {
 		p["proj:wkt2"] = it.WKT
 	}
 	minX, minY, maxX, maxY := g.Bounds()
-	if t := g.Transform; g.HasTransform && t.Finite() && (raster.Transform{minX, minY, maxX, maxY}).Finite() {
+	if t := g.Transform; g.HasTransform && georef.Finite(t) && georef.Finite(raster.Transform{minX, minY, maxX, maxY}) {
 		p["proj:transform"] = [6]float64{t[1], t[2], t[0], t[4], t[5], t[3]}
 		p["proj:bbox"] = [4]float64{minX, minY, maxX, maxY}
 	}

@@ -4,6 +4,7 @@ package cloud
 
 import (
 	"fmt"
+	"leat/objstore/internal/transport"
 	"net/http"
 	"net/url"
 	"strings"
@@ -23,7 +24,7 @@ func client(o *objstore.Options) (c *http.Client, idle func()) {
 	if o.Client != nil {
 		return o.Client, func() {}
 	}
-	c = objstore.NewClient()
+	c = transport.NewClient()
 	c.Transport.(*http.Transport).ResponseHeaderTimeout = answerWithin
 	return c, c.CloseIdleConnections
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"leat/apply/internal/jobspec"
-	"leat/apply/internal/rundir"
+	"leat/internal/rundir"
 	"leat/internal/worker/coordinator"
 	"leat/worker"
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"leat/internal/driver"
+	"leat/internal/expr"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -235,10 +236,10 @@ func foldSources(f *resolve.File, w block.Window, p block.Plan, margin block.Mar
 	}
 	cols, rows = make([]int, w.Width), make([]int, w.Height)
 	for i := range cols {
-		cols[i] = margin.Fold(w.Col+i, all.Col, all.Col+all.Width) - w.Col
+		cols[i] = expr.Fold(margin, w.Col+i, all.Col, all.Col+all.Width) - w.Col
 	}
 	for i := range rows {
-		rows[i] = margin.Fold(w.Row+i, all.Row, all.Row+all.Height) - w.Row
+		rows[i] = expr.Fold(margin, w.Row+i, all.Row, all.Row+all.Height) - w.Row
 	}
 	return cols, rows
 }

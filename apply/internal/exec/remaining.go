@@ -2,6 +2,7 @@ package exec
 
 import (
 	"iter"
+	"leat/apply/internal/spool"
 
 	"leat/block"
 )
@@ -42,7 +43,7 @@ func (r *remaining) all() iter.Seq[int] {
 // countTouching returns how many of the blocks touch a rectangle of the grid.
 func (r *remaining) countTouching(w block.Window) int {
 	if r.before == nil && r.skips == nil {
-		return r.blocks.CountIntersecting(w)
+		return spool.CountTouching(r.blocks, w)
 	}
 	n := 0
 	for range r.touching(w) {

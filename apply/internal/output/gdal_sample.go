@@ -13,11 +13,11 @@ import (
 	"strings"
 
 	"leat/apply/internal/jobspec"
-	"leat/apply/internal/rundir"
 	"leat/apply/outcome"
 	"leat/internal/fault"
 	"leat/internal/gdal"
 	"leat/internal/georef"
+	"leat/internal/rundir"
 	"leat/internal/stats"
 	"leat/internal/units"
 	"leat/ndarray"

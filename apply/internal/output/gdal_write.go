@@ -13,11 +13,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"leat/apply/internal/localpath"
 	"leat/apply/outcome"
 	"leat/block"
 	"leat/internal/fault"
 	"leat/internal/gdal"
+	"leat/internal/localpath"
 	"leat/ndarray"
 	"leat/raster"
 )

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"leat/apply/internal/localpath"
 	"leat/apply/internal/spool"
 	"leat/apply/outcome"
 	"leat/internal/fault"
+	"leat/internal/localpath"
 	"leat/internal/stats"
 	"leat/internal/tempfile"
 	"leat/internal/tiffwrite"

@@ -10,8 +10,9 @@ import (
 	"strings"
 
 	"leat/apply/internal/jobspec"
-	"leat/apply/internal/localpath"
 	"leat/apply/internal/spool"
+	"leat/internal/gdal"
+	"leat/internal/localpath"
 	"leat/internal/storeurl"
 )
 
@@ -102,7 +103,7 @@ func (s *Spec) isNative() bool { return s.Table == nil && !s.Polygons && !s.Uses
 // FormatName returns GDAL's name of the output's format, or that of the table.
 func (s *Spec) FormatName() string {
 	if s.Polygons {
-		return polygonDriver(s.Path)
+		return gdal.PolygonDriver(s.Path)
 	}
 	if s.Table != nil {
 		return s.Table.Format

@@ -28,14 +28,6 @@ type polygons struct {
 	checked bool
 }
 
-// polygonDrivers maps the endings of files of polygons to GDAL's names of their formats.
-var polygonDrivers = map[string]string{".gpkg": gdal.FormatGeoPackage, ".geojson": gdal.FormatGeoJSON}
-
-// HoldsPolygons reports whether a name is that of a file of polygons.
-func HoldsPolygons(path string) bool { return polygonDriver(path) != "" }
-
-func polygonDriver(path string) string { return polygonDrivers[strings.ToLower(filepath.Ext(path))] }
-
 // polygonSidecars are suffixes of files next to an older GeoPackage, which SQLite would apply to
 // the new one.
 var polygonSidecars = []string{"-journal", "-wal", "-shm"}
@@ -49,7 +41,7 @@ func (*polygons) complete(o *Output) []error {
 	switch {
 	case s.Path == "":
 		bad("Path", "no file is given")
-	case !HoldsPolygons(s.Path):
+	case gdal.PolygonDriver(s.Path) == "":
 		bad("Path", "%s: polygons are written as .gpkg or .geojson, expected a name with one of these endings", s.Label())
 	}
 	if s.Sieve < 0 || s.Sieve > math.MaxInt32 {
@@ -103,7 +95,9 @@ func (*polygons) candidates(o *Output, t ndarray.DType) ([]tiffwrite.Coding, err
 	return (*gdalFormat)(nil).candidates(o, t)
 }
 
-func (*polygons) codingText(o *Output) string { return polygonDriver(o.Spec.Path) + " through GDAL" }
+func (*polygons) codingText(o *Output) string {
+	return gdal.PolygonDriver(o.Spec.Path) + " through GDAL"
+}
 
 // sample returns an error for a grid whose polygons the format can't hold.
 func (f *polygons) sample(_ context.Context, o *Output, grid raster.Grid) error {
@@ -123,7 +117,7 @@ func (f *polygons) sample(_ context.Context, o *Output, grid raster.Grid) error 
 
 // polygons returns what GDAL makes.
 func (o *Output) polygons() *gdal.Polygons {
-	return &gdal.Polygons{Driver: polygonDriver(o.Spec.Path), Sieve: o.Spec.Sieve, Diagonals: o.Spec.Diagonals}
+	return &gdal.Polygons{Driver: gdal.PolygonDriver(o.Spec.Path), Sieve: o.Spec.Sieve, Diagonals: o.Spec.Diagonals}
 }
 
 func (*polygons) files() []string { return nil }
@@ -191,7 +185,7 @@ func (f *polygons) layOut(ctx context.Context, w *Writer) (_ Finished, err error
 		return nil, err
 	}
 	done := &finishedTable{w: w, sidecars: polygonSidecars, res: outcome.OutputResult{Name: w.Name,
-		Path: w.Spec.Label(), Type: w.Type, Nodata: w.Nodata, Format: polygonDriver(w.Spec.Path),
+		Path: w.Spec.Label(), Type: w.Type, Nodata: w.Nodata, Format: gdal.PolygonDriver(w.Spec.Path),
 		Coding: f.codingText(&w.Output)}}
 	if done.file, err = tempfile.Create(w.Spec.localPath(), 0o666); err != nil {
 		return nil, err

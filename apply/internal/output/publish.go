@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/apply/internal/jobspec"
-	"leat/apply/internal/localpath"
+	"leat/internal/localpath"
 	"leat/internal/tempfile"
 	"leat/objstore"
 )

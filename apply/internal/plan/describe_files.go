@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"leat/apply/internal/spool"
 	"slices"
 
 	"leat/apply/internal/resolve"
@@ -83,7 +84,7 @@ func decodesOf(f *resolve.File, blocks block.Plan) float64 {
 	for y := 0; y < i.Grid.Height; y += i.TileHeight {
 		for x := 0; x < i.Grid.Width; x += i.TileWidth {
 			w := block.Window{Col: x, Row: y, Width: i.TileWidth, Height: i.TileHeight}.Intersect(i.Grid.Window())
-			if k := blocks.CountIntersecting(w.Shift(-f.ColOffset, -f.RowOffset)); k > 0 {
+			if k := spool.CountTouching(blocks, w.Shift(-f.ColOffset, -f.RowOffset)); k > 0 {
 				n++
 				sum += k
 			}

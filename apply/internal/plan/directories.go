@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 
 	"leat/apply/internal/jobspec"
-	"leat/apply/internal/localpath"
 	"leat/apply/internal/output"
 	"leat/apply/internal/resolve"
+	"leat/internal/localpath"
 )
 
 // sharedDir returns the directory in which the directory that worker processes share is made.

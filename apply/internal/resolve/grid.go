@@ -3,6 +3,7 @@ package resolve
 import (
 	"errors"
 	"fmt"
+	"leat/internal/georef"
 	"maps"
 	"math"
 	"slices"
@@ -34,7 +35,7 @@ func findGrid(job *jobspec.Job, in *Inputs) (_ raster.Grid, domain block.Window,
 	if ref.Width <= 0 || ref.Height <= 0 {
 		return ref, domain, jobspec.Errorf("Controls.Reference", "%s has %d x %d pixels, expected at least one", refName, ref.Width, ref.Height)
 	}
-	if ref.Width > jobspec.MaxGridSide || ref.Height > jobspec.MaxGridSide || !ref.Transform.Finite() {
+	if ref.Width > jobspec.MaxGridSide || ref.Height > jobspec.MaxGridSide || !georef.Finite(ref.Transform) {
 		return ref, domain, fmt.Errorf("%s has %d x %d pixels and the transform %v: expected at most %d a side and finite numbers", refName, ref.Width, ref.Height, ref.Transform, jobspec.MaxGridSide)
 	}
 	if ref.Transform.Rotated() && c.PixelSize[0] == 0 {

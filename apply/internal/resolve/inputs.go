@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"leat/internal/georef"
 	"maps"
 	"slices"
 
@@ -96,7 +97,7 @@ func (f *File) resolve(spec jobspec.Input, noMask bool) error {
 			return err
 		}
 	}
-	if t := f.Info.Grid.Transform; !t.Finite() {
+	if t := f.Info.Grid.Transform; !georef.Finite(t) {
 		return fmt.Errorf("%s: %w: its transform, %v in GDAL's order, is not made of finite numbers", f.Path,
 			outcome.ErrNotGeoreferenced, t)
 	}

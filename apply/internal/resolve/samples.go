@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 
 	"leat/apply/internal/jobspec"
-	"leat/apply/internal/localpath"
 	"leat/apply/internal/output"
+	"leat/internal/localpath"
 	"leat/raster"
 )
 

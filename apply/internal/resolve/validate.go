@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/apply/internal/jobspec"
-	"leat/apply/internal/localpath"
 	"leat/apply/internal/output"
 	"leat/apply/outcome"
 	"leat/internal/expr"
 	"leat/internal/gdal"
+	"leat/internal/localpath"
 	"leat/internal/regular"
 	"leat/internal/storeurl"
 	"leat/internal/units"

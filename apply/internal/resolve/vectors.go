@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"leat/internal/vectorcopy"
 	"maps"
 	"os"
 	"path/filepath"
@@ -27,7 +28,7 @@ type VectorInput struct {
 	Request gdal.VectorRequest
 	Key     string // of the request: inputs with the same key share one raster
 	First   string // name of the first input with the same key
-	local   *VectorCopy
+	local   *vectorcopy.Copy
 	layer   gdal.VectorLayer
 	onto    *[4]float64         // its extent in the grid's CRS; nil if unknown
 	state   jobspec.FileVersion // of the source
@@ -106,7 +107,7 @@ func checkPolygons(l *gdal.VectorLayer) error {
 // openVector checks a vector and describes its future raster. local is its copy; nil if it is in no
 // store.
 func openVector(ctx context.Context, name string, v *jobspec.Vector, grid raster.Grid,
-	local *VectorCopy, cutline bool) (*File, error) {
+	local *vectorcopy.Copy, cutline bool) (*File, error) {
 	request := vectorRequest(v)
 	request.Cutline = cutline
 	if local != nil {

@@ -72,7 +72,7 @@ func New(file *File, l *Layout, c *Chooser, timings *timing.Recorder) *Spool {
 			}
 			lev.waiting = make([]int32, across*down)
 			for t := range lev.waiting {
-				lev.waiting[t] = int32(v.blocks.CountIntersecting(l.tileWindow(i, t%across, t/across)))
+				lev.waiting[t] = int32(CountTouching(v.blocks, l.tileWindow(i, t%across, t/across)))
 			}
 		}
 		s.levels = append(s.levels, lev)

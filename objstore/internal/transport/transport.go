@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -56,4 +57,17 @@ func ParseRetryAfter(s string) time.Duration {
 		return max(0, time.Until(t))
 	}
 	return 0
+}
+
+// NewClient returns the client of a bucket if objstore.Options.Client is nil. Connecting has a
+// timeout; reading has none, since objects may be of any size. It obeys HTTP_PROXY and does not
+// decompress.
+func NewClient() *http.Client {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	Configure(t)
+	t.DialContext = (&net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	t.MaxIdleConns, t.MaxIdleConnsPerHost = 256, 128
+	t.ResponseHeaderTimeout = 0 // objstore.Retry detects stalls
+	t.DisableCompression = true
+	return &http.Client{Transport: t}
 }

@@ -1,4 +1,4 @@
-package resolve
+package vectorcopy
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func TestCopiesOfVectorsAreLimited(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	const text = textStore("ten bytes.")
-	c, err := copyVector(t.Context(), text, "s3://bucket/a.geojson?x=1", 10)
+	c, err := makeCopy(t.Context(), text, "s3://bucket/a.geojson?x=1", 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestCopiesOfVectorsAreLimited(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := copyVector(t.Context(), text, "s3://bucket/a.geojson", 9); err == nil ||
+	if _, err := makeCopy(t.Context(), text, "s3://bucket/a.geojson", 9); err == nil ||
 		!strings.Contains(err.Error(), "more than the 9 bytes") || !strings.Contains(err.Error(), "s3://bucket/a.geojson") {
 		t.Errorf("an object of 10 bytes: %v", err)
 	}

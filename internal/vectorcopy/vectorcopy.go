@@ -1,4 +1,5 @@
-package resolve
+// Package vectorcopy copies vectors in a store to local files, which GDAL reads.
+package vectorcopy
 
 import (
 	"context"
@@ -14,9 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"leat/apply/internal/jobspec"
-	"leat/apply/internal/rundir"
-	"leat/apply/outcome"
+	"leat/internal/rundir"
 	"leat/internal/storeurl"
 	"leat/internal/units"
 	"leat/objstore"
@@ -28,17 +27,17 @@ type Fetcher interface {
 	Fetch(ctx context.Context, url string, w io.Writer) (objstore.Info, error)
 }
 
-// VectorCopy is a local copy of a vector source in a store.
-type VectorCopy struct {
+// Copy is a local copy of a vector source in a store.
+type Copy struct {
 	Path    string
 	Version objstore.Info
 	remove  func() error
 }
 
-// CopyVector copies an object to a directory for temporary files. The caller closes the copy; a
+// Make copies an object to a directory for temporary files. The caller closes the copy; a
 // later process removes that of a killed one. A part of the disk stays free.
-func CopyVector(ctx context.Context, store any, url string) (*VectorCopy, error) {
-	return copyVector(ctx, store, url, copyLimit(os.TempDir()))
+func Make(ctx context.Context, f Fetcher, url string) (*Copy, error) {
+	return makeCopy(ctx, f, url, copyLimit(os.TempDir()))
 }
 
 // copyLimit returns how many bytes a copy in dir may have. It leaves a twentieth of the disk free,
@@ -68,17 +67,12 @@ func (l *limitedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-func copyVector(ctx context.Context, store any, url string, limit int64) (_ *VectorCopy, err error) {
-	f, ok := store.(Fetcher)
-	if !ok {
-		return nil, &outcome.JobError{Err: jobspec.Errorf("Vector.Path",
-			"%s is in a store, expected a file on the local disk or a name of GDAL's", storeurl.Redact(url))}
-	}
+func makeCopy(ctx context.Context, f Fetcher, url string, limit int64) (_ *Copy, err error) {
 	dir, err := rundir.Make(os.TempDir())
 	if err != nil {
 		return nil, err
 	}
-	c := &VectorCopy{remove: sync.OnceValue(dir.Remove)}
+	c := &Copy{remove: sync.OnceValue(dir.Remove)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Close())
@@ -102,31 +96,4 @@ func copyVector(ctx context.Context, store any, url string, limit int64) (_ *Vec
 }
 
 // Close removes the copy.
-func (c *VectorCopy) Close() error { return c.remove() }
-
-// copyVectors copies the vectors of a job that are in stores, and returns the copies by URL.
-// Closing the inputs removes them.
-func (in *Inputs) copyVectors(ctx context.Context, job *jobspec.Job, store any) (map[string]*VectorCopy, error) {
-	copies := map[string]*VectorCopy{}
-	var errs []error
-	for name, v := range job.Vectors {
-		if !storeurl.Is(v.Path) || copies[v.Path] != nil {
-			continue
-		}
-		c, err := CopyVector(ctx, store, v.Path)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("vector %s: %w", name, err))
-			continue
-		}
-		copies[v.Path] = c
-		before := in.closeStore
-		in.closeStore = func() error {
-			err := c.Close()
-			if before != nil {
-				err = errors.Join(err, before())
-			}
-			return err
-		}
-	}
-	return copies, errors.Join(errs...)
-}
+func (c *Copy) Close() error { return c.remove() }
