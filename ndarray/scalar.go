@@ -1,7 +1,6 @@
 package ndarray
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"strconv"
@@ -27,20 +26,6 @@ func ScalarOf[T Real](v T) Scalar {
 		return Scalar{t, uint64(v)}
 	}
 	return Scalar{t, uint64(int64(v))}
-}
-
-// Value returns the scalar as T, which must be the scalar's own type, and uint16 for the bits of a
-// Float16.
-func Value[T Real](s Scalar) T {
-	switch s.Type {
-	case Float32:
-		return T(math.Float32frombits(uint32(s.Bits)))
-	case Float64:
-		return T(math.Float64frombits(s.Bits))
-	case Uint64:
-		return T(s.Bits)
-	}
-	return T(int64(s.Bits))
 }
 
 // Float64 returns the value as a float64. Integers beyond 2^53 are rounded.
@@ -159,18 +144,4 @@ func (t DType) Limits() (lo, hi float64) {
 		return -math.MaxFloat32, math.MaxFloat32
 	}
 	return -math.MaxFloat64, math.MaxFloat64
-}
-
-// Put writes the value to the first Type.Size() bytes of b, in the machine's byte order.
-func (s Scalar) Put(b []byte) {
-	switch s.Type.Size() {
-	case 1:
-		b[0] = byte(s.Bits)
-	case 2:
-		binary.NativeEndian.PutUint16(b, uint16(s.Bits))
-	case 4:
-		binary.NativeEndian.PutUint32(b, uint32(s.Bits))
-	case 8:
-		binary.NativeEndian.PutUint64(b, s.Bits)
-	}
 }

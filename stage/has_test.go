@@ -3,6 +3,7 @@
 package stage
 
 import (
+	"leat/internal/stagedir"
 	"os"
 	"path/filepath"
 	"testing"
@@ -79,17 +80,17 @@ func TestExistsCreatesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	t.Setenv(localdir.Variable, dir)
 	for _, named := range []string{"", dir} {
-		if Exists(named) {
-			t.Errorf("Exists(%q) before there is one", named)
+		if stagedir.Exists(named) {
+			t.Errorf("stagedir.Exists(%q) before there is one", named)
 		}
 		if _, err := os.Stat(dir); err == nil {
-			t.Fatalf("Exists(%q) made the directory", named)
+			t.Fatalf("stagedir.Exists(%q) made the directory", named)
 		}
 	}
 	pool(t, dir, Options{})
 	for _, named := range []string{"", dir} {
-		if !Exists(named) {
-			t.Errorf("not Exists(%q) of one that is open", named)
+		if !stagedir.Exists(named) {
+			t.Errorf("not stagedir.Exists(%q) of one that is open", named)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"leat/internal/stagedir"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -82,7 +83,7 @@ func Open(ctx context.Context, dir string, o *Options) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := openDir(dir)
+	root, err := stagedir.Open(dir)
 	if err != nil {
 		return nil, explainFull(dir, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"leat/internal/stagedir"
 	"sync"
 	"sync/atomic"
 
@@ -87,7 +88,7 @@ func (o *object) CheckStaging() error {
 
 // Local reports whether the whole object is staged already. It does not create a stage.
 func (o *object) Local() bool {
-	if o.CheckStaging() != nil || !stage.Exists(o.s.o.StageDir) {
+	if o.CheckStaging() != nil || !stagedir.Exists(o.s.o.StageDir) {
 		return false
 	}
 	pool, err := o.s.stage()

@@ -5,7 +5,7 @@
 //
 // Memory is bounded, however long a job runs. Counts, totals, minima and maxima are exact.
 // Quartiles come from a uniform random sample of 8192 durations a stage, so they are exact
-// up to that many. The trace keeps at most [MaxIntervals] intervals: when they are full, every
+// up to that many. The trace keeps at most 65536 intervals: when they are full, every
 // second block is dropped, and from then on only every second, fourth, eighth ... block is kept,
 // with all of its stages. A gauge keeps at most 4096 points by the same rule. Stages, lanes
 // and gauges are expected to be few (tens to hundreds), since the Recorder keeps each name.

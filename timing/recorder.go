@@ -11,7 +11,7 @@ import (
 // Limits of what a Recorder keeps.
 const (
 	maxSample    = 8192    // durations of each stage, for the quartiles: 64 KiB
-	MaxIntervals = 1 << 16 // intervals for the trace: 2 MiB
+	maxIntervals = 1 << 16 // intervals for the trace: 2 MiB
 	maxPoints    = 4096    // points of each gauge: 64 KiB
 )
 
@@ -145,7 +145,7 @@ func (r *Recorder) record(name, lane string, block int, start, length time.Durat
 
 // keep keeps an interval for the trace if its block is selected. r.mu is held.
 func (r *Recorder) keep(i interval) {
-	for len(r.intervals) >= MaxIntervals && i.key&r.thin == 0 {
+	for len(r.intervals) >= maxIntervals && i.key&r.thin == 0 {
 		if !r.thinOut() {
 			return
 		}

@@ -98,7 +98,7 @@ func TestMillionBlocksHaveExactCounts(t *testing.T) {
 		}
 	}
 	spans, every := r.Spans()
-	if len(spans) > MaxIntervals || len(spans) < MaxIntervals/4 {
+	if len(spans) > maxIntervals || len(spans) < maxIntervals/4 {
 		t.Errorf("%d intervals kept", len(spans))
 	}
 	for _, s := range spans {
@@ -113,7 +113,7 @@ func TestMillionBlocksHaveExactCounts(t *testing.T) {
 
 func TestKeptBlocksKeepAllStages(t *testing.T) {
 	r := New()
-	for i := range MaxIntervals {
+	for i := range maxIntervals {
 		r.Record("reading", "reader 1", i, r.begin, 1)
 		r.Record("computing", "worker 1", i, r.begin, 2)
 	}
@@ -131,13 +131,13 @@ func TestKeptBlocksKeepAllStages(t *testing.T) {
 
 func TestIntervalsOfOneBlockAreBounded(t *testing.T) {
 	r := New()
-	for range MaxIntervals + 10 {
+	for range maxIntervals + 10 {
 		r.Record("reading", "reader 1", 0, r.begin, 1)
 	}
-	if spans, _ := r.Spans(); len(spans) != MaxIntervals {
+	if spans, _ := r.Spans(); len(spans) != maxIntervals {
 		t.Errorf("%d intervals", len(spans))
 	}
-	if n := r.Summary().Stage("reading").N; n != MaxIntervals+10 {
+	if n := r.Summary().Stage("reading").N; n != maxIntervals+10 {
 		t.Errorf("N %d", n)
 	}
 }

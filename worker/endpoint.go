@@ -25,12 +25,9 @@ type Endpoint struct {
 	Token string `json:"token"`
 }
 
-// IsZero reports whether all fields are empty.
-func (i Endpoint) IsZero() bool { return len(i.Addresses) == 0 && i.Pin == "" && i.Token == "" }
-
 // String returns the addresses and nothing secret.
 func (i Endpoint) String() string {
-	if i.IsZero() {
+	if len(i.Addresses) == 0 {
 		return "no endpoint"
 	}
 	return "endpoint " + strings.Join(i.Addresses, ", ")

@@ -113,7 +113,7 @@ func FuzzEndpoint(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		var i Endpoint
 		if err := i.UnmarshalText([]byte(s)); err != nil {
-			if !i.IsZero() {
+			if len(i.Addresses) > 0 || i.Pin != "" || i.Token != "" {
 				t.Fatal("changed by a text that was refused")
 			}
 			return

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"leat/internal/stagedir"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -136,7 +137,7 @@ func (f *stageFlags) root() (string, error) {
 	if f.dir != "" {
 		return filepath.Abs(f.dir)
 	}
-	return stage.Dir()
+	return stagedir.Default()
 }
 
 // existing is the directory where there is a stage, and false where nothing was ever staged.

@@ -3,6 +3,7 @@ package expr
 import (
 	"bytes"
 	"fmt"
+	"leat/internal/scalarvalue"
 	"math"
 
 	"leat/ndarray"
@@ -108,7 +109,7 @@ func masker[T integer | real](b *Band) runner {
 	var nodata T
 	has := b.Nodata != nil && !b.Nodata.IsNaN()
 	if has {
-		nodata = ndarray.Value[T](*b.Nodata)
+		nodata = scalarvalue.As[T](*b.Nodata)
 	}
 	return func(ev *Evaluator, in *instr, n int) {
 		s := ndarray.Cast[T](ev.src[in.ref].Data)[:n]

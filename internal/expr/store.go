@@ -2,6 +2,7 @@ package expr
 
 import (
 	"bytes"
+	"leat/internal/scalarvalue"
 	"math"
 
 	"leat/ndarray"
@@ -60,7 +61,7 @@ func storeSame[T real](o *output, r *root) runner {
 	has := o.nodata != nil
 	nodata := T(math.NaN()) // equals nothing
 	if has {
-		nodata = ndarray.Value[T](*o.nodata)
+		nodata = scalarvalue.As[T](*o.nodata)
 	}
 	direct := r.direct
 	return func(ev *Evaluator, in *instr, n int) {
@@ -212,7 +213,7 @@ func (w *writer[T]) store(ev *Evaluator, in *instr, d []T, convert func(v float6
 func storeInt[T integer](o *output, r *root) runner {
 	w := writer[T]{has: o.nodata != nil}
 	if w.has {
-		w.nodata = ndarray.Value[T](*o.nodata)
+		w.nodata = scalarvalue.As[T](*o.nodata)
 	}
 	exact := r.typ.fits(o.typ) && !o.scaled && !r.nan
 	convert := saturate[T](o.typ)
@@ -353,7 +354,7 @@ func saturate[T integer](t ndarray.DType) func(v float64) (T, bool) {
 func storeFloat[T real](o *output) runner {
 	w := writer[T]{has: o.nodata != nil, float: true}
 	if w.has {
-		w.nodata = ndarray.Value[T](*o.nodata)
+		w.nodata = scalarvalue.As[T](*o.nodata)
 	}
 	convert := func(v float64) (T, bool) {
 		f := T(v)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"leat/internal/driver"
+	"leat/internal/scalarvalue"
 	"math"
 	"runtime"
 	"strings"
@@ -86,7 +87,7 @@ func warpedTrial(m method, v ndarray.Scalar) bool {
 		grid:   raster.Grid{HasTransform: true, Transform: raster.Transform{0, 2, 0, side, 0, -2}}}
 	six := raster.Transform{0, 1, 0, side, 0, -1}
 	pixel := make([]byte, v.Type.Size())
-	v.Put(pixel)
+	scalarvalue.Put(v, pixel)
 	pixels := bytes.Repeat(pixel, side*side)
 	var pin runtime.Pinner
 	defer pin.Unpin()
@@ -191,7 +192,7 @@ type changedPixel struct {
 // changed lists the pixels that would change, except nodata.
 func changed[T ndarray.Real](a *ndarray.Array, nodata *ndarray.Scalar, changes func(v T) bool) (found []changedPixel) {
 	for i, v := range ndarray.Slice[T](a) {
-		if changes(v) && (nodata == nil || ndarray.Value[T](*nodata) != v) {
+		if changes(v) && (nodata == nil || scalarvalue.As[T](*nodata) != v) {
 			found = append(found, changedPixel{i, ndarray.ScalarOf(v)})
 		}
 	}

@@ -3,6 +3,7 @@ package gdal
 import (
 	"errors"
 	"fmt"
+	"leat/internal/scalarvalue"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -150,7 +151,7 @@ func TestUnsafeNodataIsRefused(t *testing.T) {
 				size := a.Type.Size()
 				col, row := w.Offset()
 				pixel := make([]byte, size)
-				want.Put(pixel)
+				scalarvalue.Put(want, pixel)
 				if i := (1-row)*info.Grid.Width + 2 - col; k.Valid != "mask" && k.Valid != "alpha" &&
 					string(a.Raw()[i*size:][:size]) != string(pixel) {
 					t.Errorf("the pixel is % x, not % x", a.Raw()[i*size:][:size], pixel)

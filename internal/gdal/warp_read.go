@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"leat/internal/scalarvalue"
 	"math"
 	"runtime"
 	"slices"
@@ -421,7 +422,7 @@ func (w *Warped) rowOf(a *ndarray.Array, i, y, width int) []byte {
 func (w *Warped) fillValue(b int) []byte {
 	pixel := make([]byte, w.info.Bands[b-1].Type.Size())
 	if v := w.info.Bands[b-1].Nodata; v != nil {
-		v.Put(pixel)
+		scalarvalue.Put(*v, pixel)
 	}
 	return pixel
 }

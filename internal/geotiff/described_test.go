@@ -2,12 +2,12 @@ package geotiff
 
 import (
 	"encoding/json"
+	"leat/internal/scalarvalue"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"leat/internal/pytest"
-	"leat/ndarray"
 	"leat/raster"
 )
 
@@ -65,7 +65,7 @@ func TestInfoEqualsGDAL(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if n := f.Info().Bands[0].Nodata; n == nil || ndarray.Value[int64](*n) != -9223372036854775807 {
+	if n := f.Info().Bands[0].Nodata; n == nil || scalarvalue.As[int64](*n) != -9223372036854775807 {
 		t.Errorf("a nodata value beyond 2^53: %v", n)
 	}
 }

@@ -2,6 +2,7 @@ package geotiff
 
 import (
 	"encoding/binary"
+	"leat/internal/scalarvalue"
 	"math"
 
 	"leat/internal/tiff"
@@ -136,7 +137,7 @@ func fillBytes(t ndarray.DType, text string) []byte {
 			return p
 		}
 	}
-	s.Put(p)
+	scalarvalue.Put(s, p)
 	return p
 }
 

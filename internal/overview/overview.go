@@ -6,6 +6,7 @@ package overview
 import (
 	"encoding/binary"
 	"fmt"
+	"leat/internal/scalarvalue"
 	"math"
 	"strings"
 
@@ -174,7 +175,7 @@ func cells[T ndarray.Real](m Method, dstBytes []byte, p Plane, f int, nodata *nd
 	var none T // value of a cell without valid pixels
 	has := nodata != nil && !nodata.IsNaN()
 	if has {
-		none = ndarray.Value[T](*nodata)
+		none = scalarvalue.As[T](*nodata)
 	} else if p.Type.IsFloat() {
 		none = notANumber[T]()
 	}

@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"leat/internal/scalarvalue"
 	"math/cmplx"
 
 	"leat/ndarray"
@@ -65,7 +66,7 @@ func addValues[T ndarray.Real](r *reducedRow, row []T, nodata *ndarray.Scalar) {
 	// A nodata of NaN equals nothing, and NaN does not count anyway.
 	has := nodata != nil
 	if has {
-		no = ndarray.Value[T](*nodata)
+		no = scalarvalue.As[T](*nodata)
 	}
 	cell := r.cell[:len(row)]
 	for i, v := range row {

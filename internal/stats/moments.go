@@ -2,6 +2,7 @@ package stats
 
 import (
 	"bytes"
+	"leat/internal/scalarvalue"
 	"math"
 
 	"leat/ndarray"
@@ -122,7 +123,7 @@ func tile[T ndarray.Real](c *Collector, m Moments, data, mask []byte, width, hei
 	var nodata T
 	has := c.nodata != nil && !c.nodata.IsNaN()
 	if has {
-		nodata = ndarray.Value[T](*c.nodata)
+		nodata = scalarvalue.As[T](*c.nodata)
 	}
 	size, whole := c.typ.Size(), exact(c.typ)
 	var packed []T

@@ -14,11 +14,6 @@ import (
 	"leat/raster"
 )
 
-// SidecarOpener opens a sidecar of a raster. Its name is the raster's name with suffix appended or,
-// with instead, with suffix in place of its extension. The returned name is for messages. If there
-// is no such file, the error is fs.ErrNotExist. The source closes r if it is an io.Closer.
-type SidecarOpener = geotiff.SidecarOpener
-
 // Open opens the GeoTIFF at path, with the overviews, the mask, the transform and the metadata in
 // its sidecars (.ovr, .msk, world file, .aux.xml). It also opens a file that it cannot decode: Info
 // describes it, and CheckReadable and Read return the reason. Its error wraps raster.ErrFormat if
@@ -32,11 +27,17 @@ func Open(path string) (raster.Source, error) {
 }
 
 // OpenAt is Open for a file of size bytes that is read through r, which must allow concurrent
-// reads; name is the path in messages and in Info. sidecars opens the file's sidecars; nil means
-// that there are none. The source closes r if it is an io.Closer, also when OpenAt fails. If r is a
-// [raster.Prefetcher], each read first calls its Fetch.
-func OpenAt(r io.ReaderAt, size int64, name string, sidecars SidecarOpener) (raster.Source, error) {
-	f, err := geotiff.OpenAt(r, size, name, sidecars)
+// reads; name is the path in messages and in Info. The source closes r if it is an io.Closer, also
+// when OpenAt fails. If r is a [raster.Prefetcher], each read first calls its Fetch.
+//
+// sidecar opens a sidecar of the file; nil means that there are none. A sidecar's name is the
+// file's with suffix appended or, with instead, with suffix in place of its extension. sidecar
+// returns it for messages, with a reader that the source closes if it is an io.Closer. If there is
+// no such file, the error is fs.ErrNotExist.
+func OpenAt(r io.ReaderAt, size int64, name string,
+	sidecar func(suffix string, instead bool) (r io.ReaderAt, size int64, name string, err error),
+) (raster.Source, error) {
+	f, err := geotiff.OpenAt(r, size, name, sidecar)
 	if err != nil {
 		return nil, err
 	}

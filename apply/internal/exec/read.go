@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"leat/internal/driver"
 	"leat/internal/expr"
+	"leat/internal/scalarvalue"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -204,7 +205,7 @@ func (d *fileData) fillAll(f *resolve.File) {
 		}
 		size := f.Type.Size()
 		clear(raw[:size]) // a complex pixel's imaginary part
-		v.Put(raw)
+		scalarvalue.Put(v, raw)
 		for n := size; n < len(raw); n *= 2 {
 			copy(raw[n:], raw[:n])
 		}

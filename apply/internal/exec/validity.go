@@ -1,6 +1,9 @@
 package exec
 
-import "leat/ndarray"
+import (
+	"leat/internal/scalarvalue"
+	"leat/ndarray"
+)
 
 // validity sets dst to 0 where a pixel of the plane is nodata, NaN or masked, and to 1 elsewhere.
 func validity(dst []byte, plane *ndarray.Array, nodata *ndarray.Scalar, mask []byte) {
@@ -42,7 +45,7 @@ func validOf[T ndarray.Real](dst []byte, plane *ndarray.Array, nodata *ndarray.S
 	has := nodata != nil && !nodata.IsNaN()
 	var none T
 	if has {
-		none = ndarray.Value[T](*nodata)
+		none = scalarvalue.As[T](*nodata)
 	}
 	for i, v := range px {
 		dst[i] = 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"leat/internal/scalarvalue"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -205,7 +206,7 @@ func (o *Output) noise(width, height int) *ndarray.Array {
 		if o.Nodata != nil && parts == 1 && i%7 == 0 {
 			sc = *o.Nodata
 		}
-		sc.Put(raw[i*size:])
+		scalarvalue.Put(sc, raw[i*size:])
 	}
 	return a
 }

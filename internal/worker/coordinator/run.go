@@ -91,7 +91,7 @@ func (o *RunOptions) check(c *Coordinator, kind worker.Launcher) error {
 		return errors.New("option Command is empty")
 	case o.Run == "":
 		return errors.New("Run is empty")
-	case !f.Local && o.Endpoint.IsZero():
+	case !f.Local && len(o.Endpoint.Addresses) == 0:
 		return fmt.Errorf("launcher %s needs an Endpoint", kind.Name())
 	case c.o.OneBlockPerJob && !f.OneBlockPerJob:
 		return fmt.Errorf("launcher %s can't start workers for one block each", kind.Name())

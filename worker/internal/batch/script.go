@@ -78,7 +78,7 @@ func ValidateStart(o *worker.StartOptions) error {
 	if len(o.Command) == 0 || !filepath.IsAbs(o.Command[0]) || strings.Contains(strings.Join(o.Command, ""), "\x00") {
 		bad("Command is %q, expected the absolute path of a program and arguments without zero bytes", o.Command)
 	}
-	if o.Endpoint.IsZero() {
+	if len(o.Endpoint.Addresses) == 0 {
 		bad("Endpoint is empty")
 	}
 	return errors.Join(errs...)

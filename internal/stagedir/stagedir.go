@@ -1,6 +1,7 @@
 //go:build unix
 
-package stage
+// Package stagedir finds the directories of stages.
+package stagedir
 
 import (
 	"errors"
@@ -23,8 +24,8 @@ var (
 var location = &localdir.Use{Many: "stages", Shared: "objects", Remote: errRemote,
 	Foreign: errForeign}
 
-// Dir returns the directory of the stage that Open opens for "", and creates it if it is missing.
-func Dir() (string, error) {
+// Default returns the directory of the stage that stage.Open opens for "", and creates it if it is missing.
+func Default() (string, error) {
 	dir, fd, err := location.Open("", false)
 	if err != nil {
 		return "", err
@@ -32,12 +33,13 @@ func Dir() (string, error) {
 	return dir, unix.Close(fd)
 }
 
-// Exists reports whether there may be a stage in the directory that Open would use. It creates
+// Exists reports whether there may be a stage in the directory that
+// stage.Open would use. It creates
 // nothing.
 func Exists(named string) bool { return localdir.Has(named, filepath.Join("stage", "index")) }
 
-// openDir opens the directory of a stage.
-func openDir(named string) (*lockfile.Dir, error) {
+// Open opens the directory of a stage and creates it if it is missing.
+func Open(named string) (*lockfile.Dir, error) {
 	dir, fd, err := location.Open(named, false)
 	if err != nil {
 		return nil, err
