@@ -18,7 +18,7 @@ func TestInterruptedMessages(t *testing.T) {
 		"interrupted while outputs were written: what was finished is kept, output a as a-2.tif, output b as /tmp/b-1.tif; files that were there are as they were": errors.Join(kept),
 	} {
 		if got := interrupted(err); len(got) != 1 || got[0] != (message{text: want}) {
-			t.Errorf("%q\nwant %s", got, want)
+			t.Errorf("%q\nexpected %s", got, want)
 		}
 	}
 }

@@ -18,7 +18,7 @@ func TestFold(t *testing.T) {
 		{block.MarginNearest, -7, 0, 3, 0}, {block.MarginNearest, 9, 0, 3, 2}, {block.MarginNearest, 1, 0, 3, 1},
 	} {
 		if got := Fold(c.m, c.x, c.lo, c.hi); got != c.want {
-			t.Errorf("Fold(%v, %d, %d, %d) = %d, want %d", c.m, c.x, c.lo, c.hi, got, c.want)
+			t.Errorf("Fold(%v, %d, %d, %d) = %d, expected %d", c.m, c.x, c.lo, c.hi, got, c.want)
 		}
 	}
 }

@@ -132,7 +132,7 @@ func compareWindow(t *testing.T, r *rand.Rand, s *File, want *ndarray.Array, m m
 			got := dst.Data[dst.Offset+i*dst.Strides[0]+y*dst.Strides[1]:][:w.Width*size]
 			from := (((b-1)*g.Height+w.Row+y)*g.Width + w.Col) * size
 			if !bytes.Equal(got, want.Data[from:from+len(got)]) {
-				t.Errorf("%s %s %s: band %d row %d of window %v differs:\n got %v\nwant %v", m.Name, m.Kind, m.Options,
+				t.Errorf("%s %s %s: band %d row %d of window %v differs:\n got %v\nexpected %v", m.Name, m.Kind, m.Options,
 					b, y, w, got[:min(40, len(got))], want.Data[from:from+min(40, len(got))])
 				return
 			}

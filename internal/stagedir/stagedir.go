@@ -21,10 +21,10 @@ var (
 )
 
 // location defines where stages are.
-var location = &localdir.Use{Many: "stages", Shared: "objects", Remote: errRemote,
-	Foreign: errForeign}
+var location = &localdir.Use{Many: "stages", Shared: "objects", Remote: errRemote, Foreign: errForeign}
 
-// Default returns the directory of the stage that stage.Open opens for "", and creates it if it is missing.
+// Default returns the directory of the stage that stage.Open opens for "", and creates it if it is
+// missing.
 func Default() (string, error) {
 	dir, fd, err := location.Open("", false)
 	if err != nil {
@@ -33,9 +33,8 @@ func Default() (string, error) {
 	return dir, unix.Close(fd)
 }
 
-// Exists reports whether there may be a stage in the directory that
-// stage.Open would use. It creates
-// nothing.
+// Exists reports whether there may be a stage in the directory that stage.Open would use. It
+// creates nothing.
 func Exists(named string) bool { return localdir.Has(named, filepath.Join("stage", "index")) }
 
 // Open opens the directory of a stage and creates it if it is missing.

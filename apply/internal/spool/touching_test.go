@@ -22,7 +22,7 @@ func TestCountTouching(t *testing.T) {
 			}
 		}
 		if got := CountTouching(p, w); got != want {
-			t.Fatalf("%+v touches %v: got %d, want %d", p, w, got, want)
+			t.Fatalf("%+v touches %v: got %d, expected %d", p, w, got, want)
 		}
 	})
 }
