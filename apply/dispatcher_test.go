@@ -643,7 +643,7 @@ func TestInvalidConcurrency(t *testing.T) {
 				Outputs: map[string]Output{"out": {Path: filepath.Join(dir, "out.tif")}}, Concurrency: c.c}
 			err := failRun(t, job)
 			if !errors.As(err, new(*outcome.JobError)) {
-				t.Errorf("%T is no JobError", err)
+				t.Errorf("%T is not a JobError", err)
 			}
 			var field *outcome.FieldError
 			if errors.As(err, &field) != (c.field != "") || field != nil && field.Field != "Concurrency."+c.field {

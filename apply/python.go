@@ -71,7 +71,7 @@ func (p *Python) spec() (pyfunc.Spec, error) {
 	case p.Name == "":
 		return wrong("%s: expected the name of a function in it", cmp.Or(p.File, p.Module))
 	case len(p.Params) > 0 && !json.Valid(p.Params):
-		return s, &outcome.JobError{Err: jobspec.Errorf("Python.Params", "the parameters of the function are no JSON")}
+		return s, &outcome.JobError{Err: jobspec.Errorf("Python.Params", "the parameters of the function are not JSON")}
 	}
 	var err error
 	if p.File != "" {
@@ -82,7 +82,7 @@ func (p *Python) spec() (pyfunc.Spec, error) {
 		case err != nil:
 			return wrong("the Python function: %w", err)
 		case !st.Mode().IsRegular():
-			return wrong("the Python function: %s is no regular file", p.File)
+			return wrong("the Python function: %s is not a regular file", p.File)
 		}
 		s.Directory = filepath.Dir(s.File)
 	} else if s.Directory, err = os.Getwd(); err != nil {

@@ -159,7 +159,7 @@ func TestInvalidVectors(t *testing.T) {
 		"no such attribute": {func(j *Job) { j.Vectors["v"] = Vector{Path: shp, Attribute: "clss"} },
 			[]string{"no attribute clss", "class, height, big, name"}, false},
 		"an attribute of text": {func(j *Job) { j.Vectors["v"] = Vector{Path: shp, Attribute: "name"} },
-			[]string{"name is no number (String)"}, false},
+			[]string{"name is not a number (String)"}, false},
 		"a statement": {func(j *Job) { j.Vectors["v"] = Vector{Path: gpkg, SQL: "SELEKT"} },
 			[]string{`the statement "SELEKT"`}, false},
 		"a condition": {func(j *Job) { j.Vectors["v"] = Vector{Path: shp, Where: "class >"} }, []string{shp},
@@ -550,7 +550,7 @@ func TestVectorsInArchive(t *testing.T) {
 	job.Controls.WindowWidth, job.Controls.WindowHeight = 64, 64
 	interrupt(t, job)
 	job.Resume = true
-	failRun(t, job, "input v: "+"a change of "+path+" can't be detected: it is no regular file")
+	failRun(t, job, "input v: "+"a change of "+path+" can't be detected: it is not a regular file")
 	job.Resume = false
 	mustRun(t, job)
 	if want := rasterized(t, filepath.Join(vectors, "fields.shp"), vectorGrid(), "Int32", 0, "-a",

@@ -260,7 +260,7 @@ func TestResumeAfterFailure(t *testing.T) {
 				_, err := Run(t.Context(), job)
 				var left *outcome.IncompleteError
 				if !errors.Is(err, stop) || !errors.As(err, &left) || left.Err.Error() != err.Error() {
-					t.Fatal("it is no IncompleteError:", err)
+					t.Fatal("it is not an IncompleteError:", err)
 				}
 				if left.Done < 1 || left.Done >= left.Total || left.Total != 100 || len(left.Paths) != 1 {
 					t.Errorf("%+v after %d blocks", left, at-1)

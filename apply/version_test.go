@@ -179,7 +179,7 @@ func TestFileURLVersion(t *testing.T) {
 func TestResumeRejectsUnknownVersion(t *testing.T) {
 	path, dir := inputWithMask(t), t.TempDir()
 	opener := func(context.Context, string) (raster.Source, error) { return resolve.OpenRaster(path) }
-	for name, want := range map[string]string{"/vsimem/of-gdal": "is no regular file, or consists of files that are not", "http://a.example/in.tif": "identifies no version"} {
+	for name, want := range map[string]string{"/vsimem/of-gdal": "is not a regular file, or consists of files that are not", "http://a.example/in.tif": "identifies no version"} {
 		job := oneInput(name, dir, 40)
 		job.Open = opener
 		stopped(t, job)

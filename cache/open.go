@@ -82,7 +82,7 @@ func join(fd int, path string, n int64, o Options) (*Cache, error) {
 }
 
 // openNamed opens a file of the user and takes the hold lock. The error is fs.ErrNotExist if there
-// is no file.
+// is not a file.
 func openNamed(dir int, name string, flags int) (int, error) {
 	// Not blocking: the file may be a pipe.
 	fd, err := fdio.Open(dir, name, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)

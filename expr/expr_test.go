@@ -147,7 +147,7 @@ func TestInputsAreChecked(t *testing.T) {
 		}
 	}
 	if _, err := expr.Eval("focal_sum(a, 3)", map[string]expr.Input{"a": good}, &expr.Options{Margin: 3}); err == nil {
-		t.Error("an unknown margin is no error")
+		t.Error("no error for an unknown margin")
 	}
 	if _, err := expr.Eval("tpi(a)", map[string]expr.Input{"a": good}, nil); err != nil {
 		t.Error(err) // it does not need the size of pixels

@@ -46,7 +46,7 @@ type Shared struct {
 
 // List returns this user's namespaces on this host, by number. It skips job files that are damaged
 // or foreign and returns an error for each. It takes no locks. Without a runtime directory there
-// are no namespaces.
+// are not namespaces.
 func List() (jobs []Job, problems []error) {
 	root, dir, err := openJobs()
 	if errors.Is(err, fs.ErrNotExist) {

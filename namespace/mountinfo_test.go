@@ -49,7 +49,7 @@ func FuzzMountinfo(f *testing.F) {
 		for _, m := range parseMountinfo(text) {
 			for _, p := range []string{m.root, m.point} {
 				if !strings.HasPrefix(p, "/") {
-					t.Fatalf("%q is no absolute path", p)
+					t.Fatalf("%q is not an absolute path", p)
 				}
 			}
 			if rest, ok := below(m.root, m.point); ok && !strings.HasSuffix(m.point, "/"+rest) {

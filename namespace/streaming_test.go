@@ -34,7 +34,7 @@ func TestUnpackStreamingRecords(t *testing.T) {
 		"a size of itself only":    {[]byte{4, 0, 0, 0}, 0, nil, "given as 4 bytes"},
 		"a negative size":          {[]byte{0xff, 0xff, 0xff, 0xff, 'x'}, 0, nil, "-1 bytes"},
 		"a huge size":              {[]byte{0, 0, 0, 0x7f}, 0, nil, "2130706432 bytes"},
-		"bytes that are no text":   {packLocals("/a\xff\x0012", 0), 0, nil, "not UTF-8"},
+		"bytes that are not text":  {packLocals("/a\xff\x0012", 0), 0, nil, "not UTF-8"},
 		"no number":                {packLocals("/a\x00", 0), 0, nil, "expected a number"},
 		"a number with a sign":     {packLocals("/a\x00-1", 0), 0, nil, "expected a number"},
 		"a number with zeros":      {packLocals("/a\x00012", 0), 0, nil, "expected a number"},

@@ -40,8 +40,8 @@ func OpenAt(r io.ReaderAt, size int64, name string) (raster.Source, error) {
 }
 
 // AppendHeader appends to dst the header of a file whose elements, in C order and little-endian,
-// follow it. Its length is a multiple of 64. The error says that t is no type of numbers, or that
-// the shape is negative or larger than any memory.
+// follow it. Its length is a multiple of 64. The error says that t is not a type of numbers, or
+// that the shape is negative or larger than any memory.
 func AppendHeader(dst []byte, t ndarray.DType, shape ...int) ([]byte, error) {
 	return npy.Header{Elem: npy.ElemOfDType(t), Shape: shape}.Append(dst, 64)
 }

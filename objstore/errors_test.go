@@ -81,7 +81,7 @@ func TestProxyRefusalError(t *testing.T) {
 		_, err = open(t, "https://h", &objstore.Options{Client: c}).Stat(t.Context(), "x")
 		wantAbout(t, err, "https://h/x", 0)
 		if !errors.Is(err, objstore.ErrProxy) {
-			t.Errorf("%v is no ErrProxy", err)
+			t.Errorf("%v is not an ErrProxy", err)
 		}
 		if strings.Contains(err.Error(), "geheim") || objstore.Temporary(err) != again || errors.Is(err,
 			errors.ErrUnsupported) {
@@ -91,7 +91,7 @@ func TestProxyRefusalError(t *testing.T) {
 		_, err = open(t, "http://h", &objstore.Options{Client: c}).Stat(t.Context(), "x")
 		wantAbout(t, err, "http://h/x", 0)
 		if !errors.Is(err, objstore.ErrProxy) {
-			t.Errorf("%v is no ErrProxy", err)
+			t.Errorf("%v is not an ErrProxy", err)
 		}
 	}
 }

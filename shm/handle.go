@@ -180,7 +180,7 @@ func (h *handle) readWhere(s string) error {
 	switch h.kind {
 	case kindMemfd:
 		at := strings.SplitN(s, "/", 3)
-		at = append(at, "", "") // missing ones are no numbers
+		at = append(at, "", "") // missing ones are not numbers
 		return errors.Join(readInt(&h.pid, at[0]), readInt(&h.fd, at[1]), readInt(&h.base, at[2]))
 	case kindFile:
 		h.root = s

@@ -138,7 +138,7 @@ func TestHandedOverArrayOutlivesWorker(t *testing.T) {
 			if killed != (point != "") || !killed && err != nil {
 				t.Fatalf("%q: killed %v, %v\n%s", point, killed, err, output)
 			}
-			must(GC(nil, false))(t) // what is on its way is no leftover
+			must(GC(nil, false))(t) // what is on its way is not a leftover
 			s := newSharer(t, nil)
 			a, err := s.Receive(t.Context(), c)
 			if !arrives {

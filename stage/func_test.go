@@ -58,7 +58,7 @@ func TestFuncIsCalledOncePerDirectory(t *testing.T) {
 	}
 	for _, id := range []string{"", "x"} {
 		if _, err := Func(id, nil); err == nil {
-			t.Errorf("Func(%q, nil) is no error", id)
+			t.Errorf("no error from Func(%q, nil)", id)
 		}
 	}
 }

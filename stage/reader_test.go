@@ -66,13 +66,13 @@ func TestReader(t *testing.T) {
 				}
 			}
 			if _, err := r.Seek(-1, io.SeekStart); err == nil {
-				t.Error("seeking before the first byte is no error")
+				t.Error("no error for seeking before the first byte")
 			}
 			if _, err := r.Seek(0, 7); err == nil {
-				t.Error("whence 7 is no error")
+				t.Error("no error for whence 7")
 			}
 			if _, err := r.ReadAt(make([]byte, 1), -1); err == nil {
-				t.Error("reading before the first byte is no error")
+				t.Error("no error for reading before the first byte")
 			}
 			must(t, r.Close())
 			l.Release()

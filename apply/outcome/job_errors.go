@@ -38,7 +38,7 @@ func (e *UnknownNameError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *UnknownNameError) Unwrap() error { return e.Err }
 
-// Note is a sentence for users about a job or its outputs that is no error.
+// Note is a sentence for users about a job or its outputs that is not an error.
 type Note struct {
 	Text string // a clause in lower case, without a full stop
 	// Field is the path of a field of the job that changes what the note is about, and Value a

@@ -75,7 +75,7 @@ func (b *bench) note(format string, args ...any) {
 	b.say(format, args...)
 }
 
-// target reports whether a value is at most what is aimed at. An unmeasured value is no target.
+// target reports whether a value is at most what is aimed at. An unmeasured value is not a target.
 func (b *bench) target(what string, value, limit float64, format string) {
 	switch {
 	case value != value: // a NaN: the peer is not there

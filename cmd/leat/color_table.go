@@ -112,7 +112,7 @@ func parseColorInterp(s string) ([]raster.Color, error) {
 		if number, rest, ok := strings.Cut(word, ":"); ok {
 			n, err := strconv.Atoi(number)
 			if err != nil || n < 1 || n > maxInterpBands {
-				return nil, fmt.Errorf("%q is no band: write BAND:COLOR, such as 4:alpha", number)
+				return nil, fmt.Errorf("%q is not a band: write BAND:COLOR, such as 4:alpha", number)
 			}
 			i, word = n-1, strings.TrimSpace(rest)
 		}

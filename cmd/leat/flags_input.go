@@ -120,7 +120,7 @@ func parseScaling(s string) (scaling, error) {
 	}
 	for _, n := range v {
 		if n-n != 0 {
-			return scaling{}, fmt.Errorf("%v is no finite number", n)
+			return scaling{}, fmt.Errorf("%v is not a finite number", n)
 		}
 	}
 	if v[0] == 0 {

@@ -37,7 +37,7 @@ func gridOf(ctx context.Context, job *apply.Job, text string) (g raster.Grid, er
 	}
 	_, statErr := os.Stat(text)
 	if statErr != nil && systemName.MatchString(text) {
-		return g, hintedError{fmt.Errorf("--grid %s: a CRS alone is no grid: expected CRS,MINX,MINY,MAXX,MAXY,SIZE, or a raster that has the grid", text),
+		return g, hintedError{fmt.Errorf("--grid %s: a CRS alone is not a grid: expected CRS,MINX,MINY,MAXX,MAXY,SIZE, or a raster that has the grid", text),
 			"a grid by numbers is written as EPSG:32631,500000,5190000,509990,5200000,10"}
 	}
 	if statErr == nil || len(fields) == 1 || storeurl.Is(text) {
@@ -54,7 +54,7 @@ func gridOf(ctx context.Context, job *apply.Job, text string) (g raster.Grid, er
 	box := v[:4]
 	for _, n := range v {
 		if math.IsNaN(n) || math.IsInf(n, 0) {
-			return bad("%v is no number that a grid can have", n)
+			return bad("%v is not a number that a grid can have", n)
 		}
 	}
 	switch {

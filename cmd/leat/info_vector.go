@@ -37,7 +37,7 @@ type vectorAttributeDoc struct {
 	Burnable bool   `json:"burnable"` // --burn takes it: it holds numbers
 }
 
-// vectorsOf describes a file that is no raster; nil where it is none of vectors either.
+// vectorsOf describes a file that is not a raster; nil if it has no vectors either.
 func vectorsOf(path string) *vectorDoc {
 	if storeurl.Is(path) {
 		return nil

@@ -48,7 +48,7 @@ func (f *inputFlags) expand(ctx context.Context, in *stores.Stores, option strin
 		return inputFiles{files: []string{name}}, nil
 	case storeurl.Is(name):
 		if web := strings.ToLower(name); strings.HasPrefix(web, "http://") || strings.HasPrefix(web, "https://") {
-			if !strings.ContainsAny(name, "*[") { // a query is no pattern
+			if !strings.ContainsAny(name, "*[") { // a query is not a pattern
 				return inputFiles{files: []string{name}}, nil
 			}
 			return inputFiles{}, hintedError{fmt.Errorf("%s %s: a web server can't list its files, expected URLs without a pattern", option, text),

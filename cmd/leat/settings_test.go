@@ -26,7 +26,7 @@ func TestSettingsAreOptions(t *testing.T) {
 	apply, zonal := commandAt(t, "apply"), commandAt(t, "zonal")
 	for _, s := range settings {
 		if flagOf(apply, &s) == nil || flagOf(zonal, &s) == nil {
-			t.Errorf("%s is no option of leat apply and leat zonal", s.name)
+			t.Errorf("%s is not an option of leat apply and leat zonal", s.name)
 		}
 		if settingOf(s.name).name != s.name {
 			t.Errorf("%s stands there twice", s.name)
@@ -36,7 +36,7 @@ func TestSettingsAreOptions(t *testing.T) {
 		"endpoint": {"info"}, "memory": {"zonal"}, "retry-for": {"stage", "prefetch"}, "tmpdir": {"apply", "discard"}} {
 		c := commandAt(t, words...)
 		if flagOf(c, settingOf(key)) == nil || c.Flags().Lookup(profileOption) == nil {
-			t.Errorf("%s is no option of %s", key, c.CommandPath())
+			t.Errorf("%s is not an option of %s", key, c.CommandPath())
 		}
 	}
 	for key, words := range map[string][]string{"workers": {"stage", "get"}, "memory": {"demo"}, "endpoint": {"worker"}} {

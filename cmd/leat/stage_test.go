@@ -341,11 +341,11 @@ func TestURLListErrorsHaveLineNumbers(t *testing.T) {
 		{"nothing", "", nil, ""},
 		{"directories", "s3://b/\ngs://b/p/\n", []string{"s3://b/", "gs://b/p/"}, ""},
 		{"mistakes", "s3://b/x\ns3://b\nx\n", nil, "l, line 2: s3://b names no object, expected s3://BUCKET/NAME\n" +
-			"l, line 3: x is no URL: write one such as s3://bucket/name, https://host/name or file:///directory/name"},
+			"l, line 3: x is not a URL: write one such as s3://bucket/name, https://host/name or file:///directory/name"},
 		{"secrets", "ftp://u:SECRET@h/x?sig=SECRET\n", nil,
 			`l, line 1: ftp://h/x: there is no store called "ftp"; there are s3, gs, azblob, http, https and file`},
 		{"control characters", "a\x1b[2J\n", nil,
-			`l, line 1: "a\x1b[2J" is no URL: write one such as s3://bucket/name, https://host/name or file:///directory/name`},
+			`l, line 1: "a\x1b[2J" is not a URL: write one such as s3://bucket/name, https://host/name or file:///directory/name`},
 		{"a long line", strings.Repeat("x", 2<<20), nil, "l, line 1: it is longer than 1 MiB: is this a list of URLs?"},
 	} {
 		got, err := readList(strings.NewReader(c.text), "l", false)

@@ -21,7 +21,7 @@ var stageSchemes = []string{"s3", "gs", "azblob", "http", "https", "file", "mem"
 // checkURL says what is wrong with the URL of an object, or of a prefix.
 func checkURL(text string, prefix bool) error {
 	if !storeurl.Is(text) {
-		return fmt.Errorf("%s is no URL: write one such as s3://bucket/name, https://host/name or file:///directory/name",
+		return fmt.Errorf("%s is not a URL: write one such as s3://bucket/name, https://host/name or file:///directory/name",
 			shown(text))
 	}
 	err := checkScheme(text)

@@ -76,7 +76,7 @@ func wordList(words []string, by string) string {
 	return strings.Join(words[:last], ", ") + by + words[last]
 }
 
-// unknownCommand is the error for an argument that is no command of c.
+// unknownCommand is the error for an argument that is not a command of c.
 func unknownCommand(c *cobra.Command, word string) error {
 	commands, topics := commandNames(c)
 	of := ""
@@ -92,7 +92,7 @@ func unknownCommand(c *cobra.Command, word string) error {
 	return usageError{didYouMean(err, word, append(commands, topics...))}
 }
 
-// unknownTopic is the error for an argument of leat help that is no command or topic of c.
+// unknownTopic is the error for an argument of leat help that is not a command or topic of c.
 func unknownTopic(c *cobra.Command, word string) error {
 	commands, topics := commandNames(c)
 	if len(commands) == 0 {

@@ -40,7 +40,7 @@ func withURL(url, text string) string {
 }
 
 // errStream is returned for - in place of a raster.
-var errStream = errors.New("- is no raster: rasters are read and written in pieces, which standard input and output can't be; expected a file or a URL (a file of that name is ./-)")
+var errStream = errors.New("- is not a raster: rasters are read and written in pieces, which standard input and output can't be; expected a file or a URL (a file of that name is ./-)")
 
 // oneSlash matches the beginning of a URL that lacks a slash.
 var oneSlash = lazyregexp.New(`^(s3|gs|azblob|https?|file):/[^/]`)

@@ -132,7 +132,7 @@ var hintedMistakes = []struct{ line, says string }{
 	{"stage get --evict lur s3://b/k", "hint: did you mean lru\\?"}, {"stage get s4://b/k", "hint: did you mean s3\\?"},
 	{"cache create new.cache 3 --durability eahc", "hint: did you mean each\\?"},
 	{"apply -i a=s4://b/k -o x=x.tif -e a", "hint: did you mean s3\\?"}, {"apply -i a=http:/b/k -o x=x.tif -e a", "hint: did you mean http://b/k\\?"},
-	{"apply -i a=- -o x=x.tif -e a", "- is no raster"}, {"apply -i a=a.tif -o - -e a", "- is no raster"}, {"info -", "- is no raster"},
+	{"apply -i a=- -o x=x.tif -e a", "- is not a raster"}, {"apply -i a=a.tif -o - -e a", "- is not a raster"}, {"info -", "- is not a raster"},
 	// Expressions.
 	{"apply -i red=a.tif -o x=x.tif -e 'rde + 2'", "hint: did you mean red\\?"}, {"apply B -e 'A + 2'", "hint: did you mean a\\?"},
 	{"apply B -e 'medain(a)'", "hint: did you mean median\\?"}, {"apply B -e 'SQRT(a)'", "hint: did you mean sqrt\\?"},

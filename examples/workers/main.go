@@ -38,7 +38,7 @@ func main() {
 	if len(os.Args) == 4 {
 		var err error
 		if workers, err = strconv.Atoi(os.Args[3]); err != nil || workers < 1 {
-			log.Fatalf("%s is no number of workers", os.Args[3])
+			log.Fatalf("%s is not a number of workers", os.Args[3])
 		}
 	}
 	highest, err := run(context.Background(), os.Args[1], os.Args[2], workers)

@@ -129,7 +129,7 @@ func (p *parser) line(n int, text string) error {
 	e := Entry{Color: c, Label: label, line: n}
 	number, percent := strings.CutSuffix(key, "%")
 	if e.Value, err = strconv.ParseFloat(number, 64); err != nil || math.IsNaN(e.Value) {
-		return fmt.Errorf("%q is no value: expected a number, a percentage, nv or default", key)
+		return fmt.Errorf("%q is not a value: expected a number, a percentage, nv or default", key)
 	}
 	if v, err := strconv.ParseFloat(label, 64); err == nil && v == e.Value {
 		e.Label = "" // QGIS writes it where there is no name

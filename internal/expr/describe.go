@@ -40,7 +40,7 @@ func Functions() []Function {
 	return all
 }
 
-// Constants returns the names of values that are no inputs: constants, coordinates and nodata.
+// Constants returns the names of values that are not inputs: constants, coordinates and nodata.
 func Constants() []string {
 	return slices.DeleteFunc([]string{"nodata", "nan", "inf", "pi", "x", "y", "col", "row", "lon", "lat", "pixel_area"},
 		func(name string) bool { return reserved(name) == "" })

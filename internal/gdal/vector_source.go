@@ -337,7 +337,7 @@ func (r *VectorRequest) findLayer(from hDataset) (*VectorLayer, error) {
 			list(found.attributeNames()))
 	}
 	if a.Pixels == ndarray.NoType {
-		return nil, fmt.Errorf("%s: the attribute %s is no number (%s); convert it in a statement (SQL), or burn a fixed value", r.name(), a.Name, a.Type)
+		return nil, fmt.Errorf("%s: the attribute %s is not a number (%s); convert it in a statement (SQL), or burn a fixed value", r.name(), a.Name, a.Type)
 	}
 	return &found, nil
 }

@@ -311,7 +311,7 @@ func TestVectorErrors(t *testing.T) {
 		"no such attribute of SQL": {VectorRequest{Path: gpkg, SQL: "SELECT geom, class FROM fields",
 			Attribute: "height"}, []string{"no attribute height", "there are class"}},
 		"an attribute of text": {VectorRequest{Path: geojson, Attribute: "name"},
-			[]string{"name is no number (String)"}},
+			[]string{"name is not a number (String)"}},
 		"a statement that is none": {VectorRequest{Path: gpkg, SQL: "SELEKT"}, []string{"SELEKT"}},
 		"a condition that is none": {VectorRequest{Path: geojson, Where: "class >"}, []string{geojson}},
 		"a statement and a layer": {VectorRequest{Path: gpkg, SQL: "SELECT * FROM fields", Layer: "fields"},

@@ -251,7 +251,7 @@ func (w *Warped) changedError(lost loss, v ndarray.Scalar, band, col, row int) e
 			"resample it by near, or round its pixels first, with: gdal_translate -ot Float32"
 	case lost == inFloat32:
 		why, instead = "in float32, where whole numbers are exact up to 2^24 only", "resample it by near"
-		if math.Abs(v.Float64()) >= 1<<53 { // near is no alternative then
+		if math.Abs(v.Float64()) >= 1<<53 { // near is not an alternative then
 			instead = "round its pixels first, with: gdal_translate -ot Float32"
 		}
 	}

@@ -138,11 +138,11 @@ func TestEqualCRSUnderOtherNames(t *testing.T) {
 		other raster.CRS
 		same  bool
 	}{
-		"its text":       {raster.CRS{WKT: text("EPSG:32631")}, true},
-		"another zone":   {raster.CRS{WKT: text("EPSG:32632")}, false},
-		"another code":   {raster.CRS{Code: "EPSG:32632"}, false},
-		"none":           {raster.CRS{}, false},
-		"what is no CRS": {raster.CRS{WKT: "PROJCS[nonsense"}, false},
+		"its text":          {raster.CRS{WKT: text("EPSG:32631")}, true},
+		"another zone":      {raster.CRS{WKT: text("EPSG:32632")}, false},
+		"another code":      {raster.CRS{Code: "EPSG:32632"}, false},
+		"none":              {raster.CRS{}, false},
+		"what is not a CRS": {raster.CRS{WKT: "PROJCS[nonsense"}, false},
 	} {
 		if got := SameCRS(utm, k.other); got != k.same {
 			t.Errorf("%s: %v", name, got)

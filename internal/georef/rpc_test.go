@@ -58,12 +58,12 @@ func TestDamagedRPCsAreErrors(t *testing.T) {
 		}
 	}
 	if _, err := NewRPC(make([]float64, 91)); err == nil {
-		t.Error("91 numbers are no error")
+		t.Error("no error for 91 numbers")
 	}
 	values := rpcValues()
 	values[50] = math.Inf(1)
 	if _, err := NewRPC(values); err == nil {
-		t.Error("infinity is no error")
+		t.Error("no error for infinity")
 	}
 }
 

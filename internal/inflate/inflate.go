@@ -57,10 +57,10 @@ type Decoder struct {
 }
 
 // Zlib decodes the zlib stream (RFC 1950) at the start of src into dst and returns how many bytes
-// it held; what follows the stream is ignored. A stream that holds less than dst is no error. One
-// that holds more is ErrLong, with dst full. The Adler-32 sum is checked over all that was written;
-// a preset dictionary is refused as ErrHeader. After an error n is the number of bytes decoded up
-// to there. dst beyond n may have been written to. dst and src must not overlap.
+// it held; what follows the stream is ignored. A stream that holds less than dst is not an error.
+// One that holds more is ErrLong, with dst full. The Adler-32 sum is checked over all that was
+// written; a preset dictionary is refused as ErrHeader. After an error n is the number of bytes
+// decoded up to there. dst beyond n may have been written to. dst and src must not overlap.
 func (d *Decoder) Zlib(dst, src []byte) (n int, err error) {
 	if err := d.start(src); err != nil {
 		return 0, err

@@ -108,6 +108,6 @@ func TestMetricsOfOtherCollectors(t *testing.T) {
 	}
 	if _, err := New(Options{Status: run.status,
 		Collectors: []prometheus.Collector{other, other}}).Listen("0"); err == nil {
-		t.Error("the same metrics twice are no error")
+		t.Error("no error for the same metrics twice")
 	}
 }

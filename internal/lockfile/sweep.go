@@ -13,7 +13,7 @@ import (
 )
 
 // Sweep removes the file of that name if nobody has locked it, and reports whether it did. It never
-// waits. Locked files, missing files and anything but a regular file of the user are no errors.
+// waits. Locked files, missing files and anything but a regular file of the user are not errors.
 func (d *Dir) Sweep(name string) (removed bool, err error) { return d.SweepWith(name, nil) }
 
 // SweepWith is Sweep that calls before while the file is exclusively locked, before it removes the

@@ -12,7 +12,7 @@ import (
 
 // Elem is the type of an array's elements: a number, a truth value, or a record of named fields at
 // fixed offsets (a structured type of NumPy, a struct of Go). It is immutable; compare by Equal,
-// not by ==. The zero Elem is no type.
+// not by ==. The zero Elem is not a type.
 type Elem struct {
 	kind uint8 // index into plains; 0 for records
 	rec  *record

@@ -242,7 +242,7 @@ func TestParseElem(t *testing.T) {
 		{"no fields", "[]", "without a named field"},
 		{"padding alone", "[('', '|V4')]", "without a named field"},
 		{"a field without type", "[('a',)]", "expected a string"},
-		{"a name that is no text", "[(3, '<f4')]", "expected a string"},
+		{"a name that is not text", "[(3, '<f4')]", "expected a string"},
 		{"a title", "[(('t', 'a'), '<f4')]", "title"},
 		{"a name twice", "[('a', '<f4'), ('a', '<f4')]", "duplicate field"},
 		{"a name that is not ASCII", "[('é', '<f4')]", "ASCII"},

@@ -257,7 +257,7 @@ func ParseTime(text string) (time.Time, error) {
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is no time: expected one such as 2024-06-01 or 2024-06-01T10:30:00Z", text)
+	return time.Time{}, fmt.Errorf("%q is not a time: expected one such as 2024-06-01 or 2024-06-01T10:30:00Z", text)
 }
 
 // TimeOf returns when a raster was taken, as far as its metadata say: the acquisition time of

@@ -377,7 +377,7 @@ func ResolveHref(document, href string) (string, error) {
 		// GDAL reads more than files by such names.
 		if strings.ContainsAny(name, ":<") || strings.HasPrefix(name, "/vsi") {
 			if _, err := os.Stat(name); err != nil {
-				return bad("is no file, and none of the URLs that leat reads")
+				return bad("is not a file, and none of the URLs that leat reads")
 			}
 		}
 		return name, nil
@@ -390,7 +390,7 @@ func ResolveHref(document, href string) (string, error) {
 		}
 		to, err := base.Parse(href)
 		if err != nil || !strings.HasPrefix(to.Scheme, "http") {
-			return bad("is no URL, expected one such as https://host/a.tif")
+			return bad("is not a URL, expected one such as https://host/a.tif")
 		}
 		return to.String(), nil
 	}

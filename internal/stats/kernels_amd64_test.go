@@ -107,7 +107,7 @@ func FuzzVectorSums(f *testing.F) {
 	})
 }
 
-// floats returns bytes as aligned words, without the last ones that are no whole word.
+// floats returns bytes as aligned words, without the last ones that are not a whole word.
 func floats(b []byte) []float64 {
 	words := make([]float64, len(b)/8)
 	copy(ndarray.BytesOf(words), b)

@@ -147,7 +147,7 @@ func TestDecodeRows(t *testing.T) {
 				}
 				broken, got := framed[:len(framed)/8], make([]byte, len(tile))
 				if c.Compression != None && DecodeRows(shape, c, broken, got, shape.Height/2) == nil {
-					t.Errorf("%v x %d, %v: a tile that breaks off is no error", typ, shape.Samples, c)
+					t.Errorf("%v x %d, %v: no error for a tile that was cut short", typ, shape.Samples, c)
 				}
 			}
 		}

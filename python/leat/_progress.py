@@ -9,7 +9,7 @@ import warnings
 from typing import Any, Callable, Optional, Union
 
 _LINE_SECONDS = 5.0
-"""Seconds between lines where standard error is no terminal."""
+"""Seconds between lines where standard error is not a terminal."""
 
 
 class Progress:

@@ -21,7 +21,7 @@ func TestSplitLines(t *testing.T) {
 		"carriage returns":         {[]string{"a\r\nb\r\n"}, []string{"a", "b"}},
 		"a line of the most bytes": {[]string{long + "\nx\n"}, []string{long, "x"}},
 		"a longer one":             {[]string{long + "more\nx\n"}, []string{long, "more", "x"}},
-		"bytes that are no text":   {[]string{"a\xff\xfeb\n"}, []string{"a\uFFFDb"}},
+		"bytes that are not text":  {[]string{"a\xff\xfeb\n"}, []string{"a\uFFFDb"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

@@ -7,10 +7,10 @@ import (
 
 func TestInvalidAnswer(t *testing.T) {
 	for name, body := range map[string]string{
-		"nothing":                "",
-		"a head that is cut off": "\xff\x00\x00\x00{}",
-		"a head that is no JSON": "\x02\x00\x00\x00{]",
-		"no outputs":             "\x02\x00\x00\x00{}",
+		"nothing":                 "",
+		"a head that is cut off":  "\xff\x00\x00\x00{}",
+		"a head that is not JSON": "\x02\x00\x00\x00{]",
+		"no outputs":              "\x02\x00\x00\x00{}",
 		"a type that there is not": "\x34\x00\x00\x00" + `{"outputs":[{"type":77,"bands":1,"bytes":0}]}` +
 			strings.Repeat(" ", 7),
 		"too few bytes": "\x34\x00\x00\x00" + `{"outputs":[{"type":1,"bands":1,"bytes":9}]}` +

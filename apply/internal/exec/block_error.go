@@ -182,7 +182,7 @@ func (r *failures) wrapped(f *worker.Failure, codes []string) []error {
 // standard library's sentinels on the way to the run.
 func Starting(err error) error { return &workerError{err, stageStarting, sharedErrors} }
 
-// stageStarting is the stage of these errors, which are no BlockErrors.
+// stageStarting is the stage of these errors, which are not BlockErrors.
 const stageStarting = "starting"
 
 // blockErrors converts the failures in an error of coordinator.Run to BlockErrors.

@@ -177,7 +177,7 @@ func diffFile(subject string, was, now *DescribedFile) []string {
 		return []string{fmt.Sprintf("%sa change of %s can't be detected: its server identifies no version of it or of one of its sidecars, neither by a tag nor by a time at least two seconds ago",
 			subject, now.Path)}
 	default:
-		return []string{fmt.Sprintf("%sa change of %s can't be detected: it is no regular file, or consists of files that are not",
+		return []string{fmt.Sprintf("%sa change of %s can't be detected: it is not a regular file, or consists of files that are not",
 			subject, now.Path)}
 	}
 	if text := was.FileState.Changes(now.FileState); text != "" {

@@ -17,7 +17,7 @@ func TestLayWindow(t *testing.T) {
 			t.Errorf("%+v: windows of %d x %d are too large", c, w, h)
 		}
 		if w < c.width && w%c.bw != 0 || h < c.height && c.bh <= 2048 && h%c.bh != 0 {
-			t.Errorf("%+v: windows of %d x %d are no unions of blocks", c, w, h)
+			t.Errorf("%+v: windows of %d x %d are not unions of blocks", c, w, h)
 		}
 	}
 }

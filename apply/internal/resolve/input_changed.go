@@ -29,7 +29,7 @@ func IsInputChanged(err error) bool {
 }
 
 // CheckUnchanged returns an error if a file was written to since it was opened. A file that another
-// one replaced is no error: the open one stays as it was, and workers reject the other. GDAL,
+// one replaced is not an error: the open one stays as it was, and workers reject the other. GDAL,
 // however, opens the files behind a raster again, and those of a VRT on demand, so for its rasters
 // a replaced file is an error too.
 func (f *File) CheckUnchanged() error {

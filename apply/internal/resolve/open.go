@@ -40,7 +40,7 @@ func OpenRaster(path string) (raster.Source, error) {
 	case gerr == nil:
 		return g, nil
 	case ours, errors.Is(err, errDirectory) && !errors.As(gerr, new(*gdal.SubdatasetsError)):
-		return nil, err // this error says more, or the directory is no raster
+		return nil, err // this error says more, or the directory is not a raster
 	case errors.Is(gerr, gdal.ErrNotInstalled):
 		return nil, fmt.Errorf("%w; other formats need GDAL: %w", err, gdal.Available())
 	case strings.Contains(gerr.Error(), "not recognized as"): // else the file is damaged and of a format that GDAL knows

@@ -6,7 +6,7 @@ import (
 	"leat/apply/outcome"
 )
 
-// averaging are the resampling methods that compute values between those of pixels, which are no
+// averaging are the resampling methods that compute values between those of pixels, which are not
 // classes.
 var averaging = map[string]bool{"bilinear": true, "cubic": true, "cubicspline": true, "lanczos": true, "average": true,
 	"rms": true}

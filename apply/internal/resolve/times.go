@@ -110,7 +110,8 @@ func matches(pattern *lazyregexp.Regexp, text string) (list [][2]int) {
 	return list
 }
 
-// parseDate parses a match of pattern. ok is false for numbers that are no date from 1950 to 2099.
+// parseDate parses a match of pattern. ok is false for numbers that are not a date from 1950 to
+// 2099.
 func parseDate(pattern *lazyregexp.Regexp, layout, text string) (t time.Time, ok bool) {
 	digits := strings.Join(pattern.FindStringSubmatch(text)[1:], "")
 	t, err := time.Parse(layout[:len(digits)], digits)

@@ -50,8 +50,8 @@ func List(ctx context.Context, dir string) ([]Info, error) {
 	return list, nil
 }
 
-// inspect describes the file at path; it returns nil if the file is gone, is no spool, or belongs
-// to another user.
+// inspect describes the file at path; it returns nil if the file is gone, is not a spool, or
+// belongs to another user.
 func inspect(ctx context.Context, path string) (*Info, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {

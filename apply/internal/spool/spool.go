@@ -152,7 +152,7 @@ func (s *Spool) sample(e *Encoder, r *Record, encoded func(t recordTile) ([]byte
 			return nil
 		}
 		if t.final || t.level > 0 {
-			continue // it was made after a choice that a later record contains, or is no sample
+			continue // it was made after a choice that a later record contains, or is not a sample
 		}
 		if s.chooser.needs(t.index, t.moments[0]) {
 			data, err := encoded(t)

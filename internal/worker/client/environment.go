@@ -37,8 +37,8 @@ func (e *Environment) String() string { return "worker " + e.Name }
 
 // FromEnvironment reads the variables of a worker (worker.EnvEndpoint and the others). It unsets
 // LEAT_WORKER and all LEAT_WORKER_* variables, so that no child process inherits a secret. It
-// returns nil, nil if none is set: the process is no worker. fetch maps each store that EnvSecret
-// may name to a function that returns the text of a secret, with ctx as its context.
+// returns nil, nil if none is set: the process is not a worker. fetch maps each store that
+// EnvSecret may name to a function that returns the text of a secret, with ctx as its context.
 func FromEnvironment(ctx context.Context,
 	fetch map[string]func(ctx context.Context, name string) (string, error)) (*Environment, error) {
 	set := map[string]string{}
@@ -110,7 +110,7 @@ func (e *Environment) setName(set map[string]string, getenv func(string) string)
 	}
 	for _, s := range []string{e.Name, e.Kind} {
 		if !protocol.IsName(s) {
-			return fmt.Errorf("%.80q is no valid worker name: expected letters, digits, '-', '_' and '.', at most %d",
+			return fmt.Errorf("%.80q is not a valid worker name: expected letters, digits, '-', '_' and '.', at most %d",
 				s, protocol.MaxName)
 		}
 	}

@@ -121,7 +121,7 @@ func TestEnvironments(t *testing.T) {
 			"holds no index"},
 		{"a bad first", map[string]string{worker.EnvEndpoint: text, protocol.EnvKind: "a", protocol.EnvIndexFrom: "INDEX", protocol.EnvFirst: "-1"}, "",
 			protocol.EnvFirst},
-		{"a path as a name", map[string]string{worker.EnvEndpoint: text, worker.EnvName: "../a"}, "", "no valid worker name"},
+		{"a path as a name", map[string]string{worker.EnvEndpoint: text, worker.EnvName: "../a"}, "", "not a valid worker name"},
 		{"bad slots", map[string]string{worker.EnvEndpoint: text, worker.EnvName: "a", worker.EnvSlots: "0"}, "", worker.EnvSlots},
 		{"another version's variable", map[string]string{worker.EnvEndpoint: text, worker.EnvName: "a", "LEAT_WORKER_X": "1"}, "",
 			"LEAT_WORKER_X"},
@@ -218,7 +218,7 @@ func TestInheritedConnections(t *testing.T) {
 		}
 		_ = c.Close()
 	}
-	// A file is no connection.
+	// A file is not a connection.
 	f, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)

@@ -193,7 +193,7 @@ func TestInvalidResultsAreRefused(t *testing.T) {
 			`{"worker":0,` + strings.Repeat(" ", protocol.MaxMessage) + `"want":1}`, 413, "length"},
 		{"with fields that there are not", r, protocol.PathLease, nil, `{"worker":0,"wants":1}`, 400, "malformed"},
 		{"that is two messages", r, protocol.PathLease, nil, `{"worker":0,"want":1}{}`, 400, "malformed"},
-		{"that is no JSON", r, protocol.PathJoin, nil, `hello`, 400, "malformed"},
+		{"that is not JSON", r, protocol.PathJoin, nil, `hello`, 400, "malformed"},
 		{"to nowhere", r, "/v1/nothing", nil, `{}`, 404, "path"},
 		{"with an error of a block without a lease", r, protocol.PathError, nil,
 			`{"worker":0,"lease":77,"block":1,"message":"m"}`, 409, "lease"},
@@ -221,7 +221,7 @@ func TestInvalidResultsAreRefused(t *testing.T) {
 	if a := r.result(l.Lease, l.Block, body); a.status != 200 || a.body != "{}" {
 		t.Errorf("the right result: %+v", a)
 	}
-	// The answer may have been lost: the same again is no error, and is not taken again.
+	// The answer may have been lost: the same again is not an error, and is not taken again.
 	if a := r.result(l.Lease, l.Block, body); a.status != 200 {
 		t.Errorf("the right result again: %+v", a)
 	}

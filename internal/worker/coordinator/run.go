@@ -98,7 +98,7 @@ func (o *RunOptions) check(c *Coordinator, kind worker.Launcher) error {
 	case f.SharedDir && o.Dir == "":
 		return fmt.Errorf("launcher %s needs a shared directory", kind.Name())
 	case !protocol.IsName(kind.Name()):
-		return fmt.Errorf("%q is no valid launcher name", kind.Name())
+		return fmt.Errorf("%q is not a valid launcher name", kind.Name())
 	}
 	if c.o.OneBlockPerJob { // the batch system decides how many run at once
 		return nil

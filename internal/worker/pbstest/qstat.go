@@ -146,7 +146,7 @@ func (s *Server) attributes(j *job, p *part) []attribute {
 }
 
 // odd are variables that users have in their environment, and that old versions print in ways that
-// are no JSON.
+// are not JSON.
 func odd(old bool) []attribute {
 	a := []attribute{
 		{name: "job_state", value: "F"}, // one may be called so

@@ -14,7 +14,7 @@
 // It goes by the manual pages and the source of OpenPBS: identifiers 123.server, 123[].server and
 // 123[4].server; states Q, R, E, F and B, X for arrays; exit statuses of 256 and more for signals;
 // qstat of finished jobs needs -x and a server with history; error texts and exit codes; and, when
-// asked for, the things that are no JSON though called so. It knows one host, one queue and the
+// asked for, the things that are not JSON though called so. It knows one host, one queue and the
 // options that leat uses.
 package pbstest
 

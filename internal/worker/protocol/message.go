@@ -100,9 +100,9 @@ func (m *Join) Check() error {
 	case m.Protocol < 1:
 		return errors.New("protocol is less than 1")
 	case !IsName(m.Name):
-		return errors.New("name is no valid worker name")
+		return errors.New("name is not a valid worker name")
 	case !IsName(m.Kind):
-		return errors.New("kind is no valid launcher name")
+		return errors.New("kind is not a valid launcher name")
 	case len(m.Build) > maxBuild || !IsPrintable(m.Build):
 		return errors.New("build is too long or not printable")
 	case len(m.Arch) > MaxName || !IsPrintable(m.Arch):
@@ -290,7 +290,7 @@ type Leave struct {
 	Stack   string `json:"stack,omitempty"`
 	Code    string `json:"code,omitempty"`
 	// Blocks is the number of blocks in Value: those that the worker has begun to compute. 0: there
-	// is no value.
+	// is not a value.
 	Blocks int    `json:"blocks,omitempty"`
 	Value  []byte `json:"value,omitempty"`
 }

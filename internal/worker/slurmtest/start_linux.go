@@ -143,7 +143,7 @@ PartitionName=down Nodes=node1 MaxTime=INFINITE State=DOWN
 }
 
 // script starts the daemons and waits until its standard input ends, at the latest with this
-// process. Then it kills everything started for this cluster: jobs are no descendants of slurmd,
+// process. Then it kills everything started for this cluster: jobs are not descendants of slurmd,
 // but have the configuration's path in their environment. If the script is killed, the daemons die
 // too.
 const script = `

@@ -289,7 +289,7 @@ func (tr *trial) secret() {
 	}
 }
 
-// Alive reports whether a process of this machine runs: it exists and is no zombie.
+// Alive reports whether a process of this machine runs: it exists and is not a zombie.
 func Alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false

@@ -97,7 +97,7 @@ func (f directory) tidy(all []Object) error {
 func parse(name string) (id uint64, units int64, err error) {
 	var rest string
 	if n, err := fmt.Sscanf(name, "b%d.%d%s", &id, &units, &rest); n != 2 || id == 0 || units < 1 {
-		return 0, 0, fmt.Errorf("%s is no name of bytes: %w", name, err)
+		return 0, 0, fmt.Errorf("%s is not a name of bytes: %w", name, err)
 	}
 	return id, units, nil
 }

@@ -98,7 +98,7 @@ func TestLogTailHasWholeLines(t *testing.T) {
 		t.Errorf("%d bytes, %q", len(got), got[len(got)-20:])
 	}
 	if End(path+"none") != "" || End(filepath.Dir(path)) != "" {
-		t.Error("the end of what is no file")
+		t.Error("the end of what is not a file")
 	}
 	if got := Tail("a line of many letters", 7); got != "letters" {
 		t.Errorf("%q", got)
