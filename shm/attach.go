@@ -293,12 +293,12 @@ const maxMapping = 1 << 46
 
 func mapFD(fd int, size int64, mode Mode) (*segment, error) {
 	prot, flags := protection(mode)
-	data, err := unix.Mmap(fd, 0, int(size), prot, flags)
+	data, err := mapMemory(fd, size, prot, flags)
 	if err != nil {
 		return nil, mapError(size, err)
 	}
 	seg := &segment{mem: data, fd: -1, write: mode != ReadOnly}
-	seg.close = func() error { return unix.Munmap(mem(seg)) }
+	seg.close = func() error { return unmapMemory(mem(seg)) }
 	return seg, nil
 }
 

@@ -167,7 +167,11 @@ func (s *Pool) fillMemfd(seg *segment, used bool, p *allocation) (*object, error
 		case p.src != nil:
 			err = fillFresh(seg.fd, seg.mem, p.data(), p.src, reserve)
 		default:
-			err = zeroMapped(seg.mem, p.data(), p.length, 0, true, reserve)
+			var huge int64
+			if huge, err = takeHuge(seg.mem, p.used(), reserve); err == nil {
+				from := max(p.data(), huge)
+				err = zeroMapped(seg.mem, from, p.used()-from, 0, true, reserve)
+			}
 			seg.touched = p.used()
 		}
 	}

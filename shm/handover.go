@@ -355,7 +355,7 @@ func (s *Pool) takeOver(text Handle, fd int) (_ *object, _ view, err error) {
 	if h.kind == kindMemfd {
 		keep = true
 		seg.fd = fd
-		seg.close = func() error { return errors.Join(unix.Munmap(mem(seg)), unix.Close(fd)) }
+		seg.close = func() error { return errors.Join(unmapMemory(mem(seg)), unix.Close(fd)) }
 	}
 	return o, h.view, nil
 }

@@ -48,7 +48,7 @@ func createMemfd(size int64, limit int) (*segment, error) {
 		if err := addSeals(fd, sealsOpen); err != nil {
 			return nil, err
 		}
-		mem, err := unix.Mmap(fd, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		mem, err := mapMemory(fd, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 		if err != nil {
 			return nil, mapError(size, err)
 		}
@@ -57,7 +57,7 @@ func createMemfd(size int64, limit int) (*segment, error) {
 	if err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
-	seg.close = func() error { return errors.Join(unix.Munmap(mem(seg)), unix.Close(seg.fd)) }
+	seg.close = func() error { return errors.Join(unmapMemory(mem(seg)), unix.Close(seg.fd)) }
 	return seg, nil
 }
 
