@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 
 	"leat/cache"
 	"leat/internal/terminal"
@@ -119,6 +120,15 @@ func openCache(path string, f *cacheFlags) (*cache.Cache, cache.Info, error) {
 	if err == nil && c.UUID() != info.UUID {
 		return nil, info, errors.Join(fmt.Errorf("%s was replaced by another one at this moment: try again", path),
 			c.Close())
+	}
+	return c, info, err
+}
+
+// readCache opens an existing cache for a command that only reads it.
+func readCache(path string, f *cacheFlags) (*cache.Cache, cache.Info, error) {
+	c, info, err := openCache(path, f)
+	if !info.Preserved && (errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS)) && info.Slots > 0 {
+		err = hintedError{err, "who can't write to a cache can read it once it is preserved (leat cache preserve)"}
 	}
 	return c, info, err
 }

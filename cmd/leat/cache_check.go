@@ -54,7 +54,7 @@ func checkCache(cmd *cobra.Command, path string, f *cacheFlags) error {
 	var r *cache.Report
 	err = watch(cmd.Context(), cmd.ErrOrStderr(), "checking "+units.FormatSize(info.DiskBytes), f.of(info, 0),
 		func() (err error) {
-			c, _, err := openCache(path, f)
+			c, _, err := readCache(path, f)
 			if err != nil {
 				return err
 			}

@@ -36,7 +36,7 @@ func exportCache(cmd *cobra.Command, from, to string, f *cacheFlags) error {
 	ctx, people := cmd.Context(), cmd.ErrOrStderr()
 	var entries int64
 	err = watch(ctx, people, "exporting "+units.FormatSize(info.DiskBytes), f.of(info, 16*info.Slots), func() (err error) {
-		c, _, err := openCache(from, f)
+		c, _, err := readCache(from, f)
 		if err != nil {
 			return err
 		}

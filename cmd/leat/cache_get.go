@@ -38,7 +38,7 @@ type entryDataDoc struct {
 }
 
 func getEntry(ctx context.Context, w io.Writer, path string, i int64, f *cacheFlags) (err error) {
-	c, info, err := openCache(path, f)
+	c, info, err := readCache(path, f)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ type entryDoc struct {
 
 // listEntries streams: there may be millions.
 func listEntries(ctx context.Context, w io.Writer, path string, f *cacheFlags) (err error) {
-	c, info, err := openCache(path, f)
+	c, info, err := readCache(path, f)
 	if err != nil {
 		return err
 	}

@@ -105,7 +105,7 @@ func statCache(path string, f *cacheFlags) (*cacheDoc, error) {
 	if info.Preserved { // they are of no process any more
 		return d, nil
 	}
-	c, _, err := openCache(path, f)
+	c, _, err := readCache(path, f)
 	if err != nil {
 		d.problem = err
 		return d, nil

@@ -22,7 +22,7 @@ func jobsCollectCommand() *cobra.Command {
 Jobs reclaim such leftovers by themselves, a few at each start; gc does all of it now.`,
 		Example: `  leat jobs gc --plan
   leat jobs gc`,
-		Args: noArguments("gc"),
+		Args: noArguments("jobs gc"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return collectJobs(cmd.OutOrStdout(), asJSON, dryRun)
 		},

@@ -28,7 +28,7 @@ that processes of this user share: the memory they take, the processes that have
 are. "dead" is what a killed job left; the next jobs reclaim it, or leat jobs gc.`,
 		Example: `  leat jobs ls
   leat jobs ls --json | jq -r 'select(.kind == "array") | .bytes'`,
-		Args: noArguments("ls"),
+		Args: noArguments("jobs ls"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return listJobs(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
 		},

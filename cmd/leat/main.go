@@ -58,7 +58,10 @@ func run(args []string) (int, unix.Signal) {
 	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
 		describeForCompletion(root)
 	}
-	err := root.ExecuteContext(ctx)
+	err := helpOfUnknown(root, args)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	by := signalOf(ctx)
 	var status exitStatus
 	if errors.As(err, &status) {

@@ -44,6 +44,9 @@ func messages(err error) []message {
 	case interface{ Unwrap() error }:
 		if inner := e.Unwrap(); inner != nil && inner.Error() == err.Error() {
 			list := messages(inner)
+			if own, ok := err.(hintedError); ok && len(list) == 1 {
+				list[0].hint = own.hint // of the command, which knows more
+			}
 			for i := range list {
 				if list[i].hint == "" {
 					list[i].hint = ownHint(err)

@@ -92,6 +92,30 @@ func unknownCommand(c *cobra.Command, word string) error {
 	return usageError{didYouMean(err, word, append(commands, topics...))}
 }
 
+// helpOfUnknown returns the error for --help of a command that does not exist. Without it, cobra
+// shows the help of the command above, as if all were well.
+func helpOfUnknown(root *cobra.Command, args []string) error {
+	c, left, err := root.Find(args)
+	if err != nil || !c.HasAvailableSubCommands() || alone[c.Name()] != nil {
+		return nil // such as leat apply, which has arguments of its own
+	}
+	word, help := "", false
+	for _, arg := range left {
+		switch {
+		case arg == "--":
+			return nil
+		case arg == "-h" || arg == "--help":
+			help = true
+		case word == "" && !strings.HasPrefix(arg, "-"):
+			word = arg
+		}
+	}
+	if !help || word == "" || word == "help" || strings.HasPrefix(word, "__") { // cobra adds those when it runs
+		return nil
+	}
+	return unknownCommand(c, word)
+}
+
 // unknownTopic is the error for an argument of leat help that is not a command or topic of c.
 func unknownTopic(c *cobra.Command, word string) error {
 	commands, topics := commandNames(c)

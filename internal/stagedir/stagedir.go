@@ -44,5 +44,5 @@ func Open(named string) (*lockfile.Dir, error) {
 		return nil, err
 	}
 	unix.Close(fd)
-	return lockfile.OpenRoot(filepath.Join(dir, "stage"), localdir.Variable)
+	return lockfile.OpenRoot(filepath.Join(dir, "stage"), "")
 }
