@@ -43,8 +43,8 @@ Inputs and outputs may be URLs: s3://BUCKET/NAME, gs://, azblob://, and https://
 less than half of an input, leat reads it in pieces. It copies others to a directory on the local disk that all runs
 share.
 
-Vectors given with -v are inputs of one band to expressions: they are burned once, onto the grid of the rasters (or
-what else the grid is), in whatever coordinate reference system they are.
+Vectors given with -v are inputs of one band to expressions: they are burned once, onto the grid of the job,
+whatever their own coordinate reference system.
 
 Inputs must lie on one grid (same CRS, same pixel size, pixels on pixels), unless --reference or --grid says
 onto which others are warped, as they are read: to the pixel what gdalwarp -et 0 gives with the

@@ -100,9 +100,9 @@ func (d *checkDoc) text(w io.Writer) error {
 func (d *checkDoc) verdict(frozen bool) error {
 	var errs []error
 	if d.Damaged > 0 {
-		mend := "the next put into them mends them"
+		mend := "the next put into each replaces it"
 		if frozen {
-			mend = "readers find them empty; make the cache again to have them"
+			mend = "readers find them empty; make the cache again to restore them"
 		}
 		errs = append(errs, fmt.Errorf("%s: damaged: slot %s; %s", d.Path, slotsText(d.DamagedSlots, d.Damaged), mend))
 	}

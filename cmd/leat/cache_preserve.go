@@ -17,7 +17,7 @@ func cachePreserveCommand() *cobra.Command {
 		`Preserve makes a cache final: it freezes it for all processes, waits for puts that are under way, verifies every entry
 (damaged ones become empty), brings all to the disk and seals it. From then on anybody who may read the file can,
 by cache.Load. NEW is another name for the same file, or a copy on another file system; without it, FILE just
-becomes final. Programs may go on reading meanwhile. There is no way back.`,
+becomes final. Programs may go on reading meanwhile. This can't be undone.`,
 		`  leat cache preserve samples.cache
   leat cache preserve samples.cache /data/samples-v1.cache`,
 		func(cmd *cobra.Command, args []string) error {

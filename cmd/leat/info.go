@@ -25,9 +25,9 @@ func infoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:                   "info FILE|URL... [options]",
 		DisableFlagsInUseLine: true,
-		Short:                 "Say what is in a raster",
+		Short:                 "Describe rasters and vectors",
 		Long: `Info describes rasters: size, type, grid, how the pixels are stored, overviews, nodata and masks, names,
-colour tables, the statistics that the file holds, and what stands in the way of working with it. Of formats that
+colour tables, the statistics that the file holds, and problems, such as missing overviews. Of formats that
 GDAL reads it also shows attribute tables, names of values, and how to open each of several rasters in one file.
 
 Of files of vectors, which are burned onto grids (leat apply -v), it lists layers and attributes.
