@@ -8,7 +8,11 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -74,6 +78,9 @@ func readJobFile(stdin io.Reader, path string) ([]jobField, error) {
 	if len(text) > maxJobFile {
 		return nil, errors.New("the job is larger than 256 MiB")
 	}
+	if err := checkUTF8(text); err != nil {
+		return nil, err
+	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	v, err := readJobValue(d, 0)
@@ -90,6 +97,40 @@ func readJobFile(stdin io.Reader, path string) ([]jobField, error) {
 		return nil, errors.New("expected a JSON object")
 	}
 	return fields, nil
+}
+
+// checkUTF8 returns an error for JSON with text that is not UTF-8, or with half of a pair of
+// surrogates. The decoder would replace either by U+FFFD, and so name another file.
+func checkUTF8(text []byte) error {
+	if !utf8.Valid(text) {
+		return errors.New("not a JSON object: it is not UTF-8")
+	}
+	for i := bytes.IndexByte(text, '\\'); i >= 0 && i < len(text); {
+		size := 2
+		if first := escaped(text[i:]); utf16.IsSurrogate(first) {
+			if size = 12; utf16.DecodeRune(first, escaped(text[i+6:])) == unicode.ReplacementChar {
+				return fmt.Errorf("not a JSON object: %s is half of a pair of surrogates", text[i:i+6])
+			}
+		}
+		next := bytes.IndexByte(text[min(i+size, len(text)):], '\\')
+		if next < 0 {
+			return nil
+		}
+		i += size + next
+	}
+	return nil
+}
+
+// escaped returns the UTF-16 code that JSON begins with as \uXXXX, and -1 if it begins otherwise.
+func escaped(text []byte) rune {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return -1
+	}
+	code, err := strconv.ParseUint(string(text[2:6]), 16, 16)
+	if err != nil {
+		return -1
+	}
+	return rune(code)
 }
 
 // readJobValue reads a value. Objects keep the order of their fields; a field that occurs twice is

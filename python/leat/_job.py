@@ -51,16 +51,33 @@ def path_text(value: Any, what: str) -> str:
     return str(path)
 
 
+def _utf8(text: str, what: str) -> str:
+    """Return a text that a job can have, which is UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a path that os.fsdecode could not decode
+        raise ValueError(f"{what}: {text!r} is not UTF-8: use another name") from None
+    return text
+
+
+def _job_path(value: Any, what: str) -> str:
+    """Return the text of a path or a URL for a job."""
+    return _utf8(path_text(value, what), what)
+
+
 def plain(value: Any, what: str) -> Any:
     """Return a value of an option as JSON has it."""
-    if value is None or isinstance(value, (bool, str)):
+    if isinstance(value, str):
+        return _utf8(value, what)
+    if value is None or isinstance(value, bool):
         return value
     if isinstance(value, Mapping):
-        return {str(name): plain(one, f"{what}[{name!r}]") for name, one in value.items()}
+        return {_utf8(str(name), what): plain(one, f"{what}[{name!r}]")
+                for name, one in value.items()}
     if isinstance(value, (list, tuple, set, frozenset, range)):
         return [plain(one, what) for one in value]
     if isinstance(value, os.PathLike):
-        return path_text(value, what)
+        return _job_path(value, what)
     if isinstance(value, (datetime.datetime, datetime.date)):
         return value.isoformat()
     if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:  # a scalar of NumPy
@@ -90,9 +107,9 @@ def inputs_field(inputs: Any) -> dict[str, Any]:
         if isinstance(value, (list, tuple)):
             if not value:
                 raise JobError(f"{what}: the list is empty, expected at least one path")
-            field[str(name)] = [path_text(one, what) for one in value]
+            field[_utf8(str(name), what)] = [_job_path(one, what) for one in value]
         else:
-            field[str(name)] = path_text(value, what)
+            field[_utf8(str(name), what)] = _job_path(value, what)
     return field
 
 
@@ -126,7 +143,7 @@ class Outputs:
                     if str(key).lower() in _KEY_OPTIONS:
                         self.own[_KEY_OPTIONS[str(key).lower()]] = name
                 value = own.pop("path")
-            self.paths[name] = path_text(value, f"outputs[{name!r}]")
+            self.paths[_utf8(name, "outputs")] = _job_path(value, f"outputs[{name!r}]")
             if own:
                 self._add(name, own)
 

@@ -22,6 +22,15 @@ _SOCKET_BYTES = 1 << 20
 """Size of the socket's buffer: a run that writes events does not wait for a long function."""
 
 
+def _job_text(job: dict[str, Any]) -> bytes:
+    """Return a job as JSON."""
+    try:
+        return json.dumps(job, allow_nan=False, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:  # such as the directory of the function's file
+        near = error.object[max(error.start - 60, 0):error.end + 20]
+        raise ValueError(f"the job has a text that is not UTF-8: {near!r}") from None
+
+
 class Run:
     """Run is a run of leat apply in a child process, which has a session of its own.
 
@@ -39,7 +48,7 @@ class Run:
         self.error: Optional[dict[str, Any]] = None
         try:
             theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BYTES)
-            text = json.dumps(job, allow_nan=False).encode()
+            text = _job_text(job)
             self._child = subprocess.Popen(
                 [_binary.binary(), "apply", "--job", "-", "--events", str(theirs.fileno()), *extra],
                 stdin=subprocess.PIPE, pass_fds=(theirs.fileno(), *pass_fds),

@@ -144,6 +144,11 @@ class Errors(SceneCase):
         self.refused(leat.JobError, "no such file", "a", dict(a="missing.tif"), self.path("x.tif"))
         self.refused(ValueError, r"inputs\['a'\]: the path is empty", "a", dict(a=""))
         self.refused(ValueError, r"outputs\['out'\]: the path is empty", "a", self.scene, "")
+        for out in ("x\udcff.tif", b"x\xff.tif", pathlib.Path("x\udcff.tif")):
+            self.refused(ValueError, r"outputs\['out'\]: 'x\\udcff.tif' is not UTF-8: use another",
+                         "a", self.scene, dict(out=out))
+        self.refused(ValueError, r"inputs\['a'\]: '\\ud800' is not UTF-8", "a", dict(a=["\ud800"]))
+        self.refused(ValueError, "preview: .* is not UTF-8", preview="x\udcff.png")
         self.refused(leat.JobError, "the list is empty", "a", dict(a=[]), self.path("x.tif"))
         self.refused(leat.JobError, "plan: expected true or false", plan=[1])
         self.refused(leat.JobError, "without a comma", names=dict(out=["a,b"]))
