@@ -10,8 +10,8 @@ var (
 	errRange = errors.New("slot out of range")
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("cache is closed")
-	// ErrReentrant is returned by GetOrFill when a fill function calls it.
-	ErrReentrant = errors.New("GetOrFill called by a fill function")
+	// errReentrant is returned by GetOrFill when a fill function calls it.
+	errReentrant = errors.New("GetOrFill called by a fill function")
 )
 
 // Errors of creating and opening caches.
@@ -24,8 +24,8 @@ var (
 	ErrCurrent = errors.New("already of the current version")
 	// ErrRemote is returned for a directory on a file system where caches don't work.
 	ErrRemote = errors.New("not a local file system")
-	// ErrHandle is returned for a text that is not a handle.
-	ErrHandle = errors.New("not a handle")
+	// errHandle is returned for a text that is not a handle.
+	errHandle = errors.New("not a handle")
 	// ErrGone is returned when the process that issued a handle has ended or closed its cache.
 	ErrGone = errors.New("the issuer of the handle is gone")
 	// ErrForeign is returned for a file or handle of another user or machine.

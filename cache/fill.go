@@ -24,7 +24,7 @@ const fullFor = 100 * time.Millisecond
 //
 // fill must pass on its ctx, and the caller of GetOrFill owns the returned slice. fill must not
 // call GetOrFill of any cache, since two could wait for each other for ever: with fill's ctx that
-// returns ErrReentrant. It must not close the cache, which would wait for fill.
+// returns an error. It must not close the cache, which would wait for fill.
 func (c *Cache) GetOrFill(ctx context.Context, i int64, fill func(ctx context.Context) ([]byte, error)) ([]byte,
 	error) {
 	data, err := c.Get(i)
@@ -32,7 +32,7 @@ func (c *Cache) GetOrFill(ctx context.Context, i int64, fill func(ctx context.Co
 		return data, err
 	}
 	if ctx.Value(filling{}) != nil {
-		return nil, ErrReentrant
+		return nil, errReentrant
 	}
 	for {
 		if err := context.Cause(ctx); err != nil {

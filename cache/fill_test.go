@@ -202,7 +202,7 @@ func TestReentrantFill(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := c.GetOrFill(t.Context(), 1, func(ctx context.Context) ([]byte, error) { return nil, f(ctx) })
-			wantErr(t, err, ErrReentrant)
+			wantErr(t, err, errReentrant)
 		})
 	}
 	// What needs no filling may be asked for.

@@ -43,7 +43,7 @@ func (h handle) text() Handle {
 
 func parseHandle(text Handle) (h handle, err error) {
 	bad := func(why string) (handle, error) {
-		return handle{}, fmt.Errorf("%w: %s: %.120q", ErrHandle, why, string(text))
+		return handle{}, fmt.Errorf("%w: %s: %.120q", errHandle, why, string(text))
 	}
 	if len(text) > 200 {
 		return bad("it is too long")
@@ -89,9 +89,9 @@ func (c *Cache) Handle() (Handle, error) {
 }
 
 // Attach opens the cache that a handle refers to. Of Options only Verify, Durability, Progress and
-// Logger may be set. The error wraps ErrHandle if the text is not a handle; ErrGone if the issuer
-// has ended, closed the cache, or is in another process namespace (a container: pass the file, see
-// [AttachFile]); and ErrForeign if it is of another machine or user.
+// Logger may be set. The error wraps ErrGone if the issuer has ended, closed the cache, or is in
+// another process namespace (a container: pass the file, see [AttachFile]), and ErrForeign if it
+// is of another machine or user.
 func Attach(text Handle, opts *Options) (*Cache, error) {
 	o, err := forAttach(opts)
 	if err != nil {

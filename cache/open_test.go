@@ -393,7 +393,7 @@ func TestBadHandles(t *testing.T) {
 		strings.Replace(string(text), "/", "", 1),
 		"leat-cache1:../../x:1/2:y", strings.Repeat("leat-cache1:", 100),
 		strings.Replace(string(text), "cache1", "cache2", 1)} {
-		if _, err := Attach(Handle(s), nil); !errors.Is(err, ErrHandle) {
+		if _, err := Attach(Handle(s), nil); !errors.Is(err, errHandle) {
 			t.Errorf("%.60q: %v", s, err)
 		}
 	}

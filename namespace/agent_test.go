@@ -67,8 +67,8 @@ type answer struct {
 }
 
 var errorNames = map[string]error{
-	"mismatch": ErrMismatch, "in use": ErrInUse, "no leader": ErrNoLeader,
-	"closed": ErrClosed, "broken": ErrBarrierBroken,
+	"mismatch": errMismatch, "in use": ErrInUse, "no leader": ErrNoLeader,
+	"closed": ErrClosed, "broken": errBarrierBroken,
 	"no space": syscall.ENOSPC, "canceled": context.Canceled, "deadline": context.DeadlineExceeded,
 }
 

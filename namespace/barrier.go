@@ -13,9 +13,9 @@ import (
 	"leat/internal/backoff"
 )
 
-// ErrBarrierBroken is returned if another member failed to wait at a barrier, which can never be
+// errBarrierBroken is returned if another member failed to wait at a barrier, which can never be
 // complete then.
-var ErrBarrierBroken = errors.New("barrier is broken")
+var errBarrierBroken = errors.New("barrier is broken")
 
 // Barrier lets processes (or goroutines) wait for each other, any number of times.
 type Barrier struct {
@@ -67,7 +67,7 @@ const (
 )
 
 // Wait waits until all parties wait. It returns the error of ctx, a *MemberDiedError if a process
-// of the job died, and ErrBarrierBroken if another party got an error. After an error the barrier
+// of the job died, and another error if another party got one. After an error the barrier
 // stays broken. The Close of a member breaks no barrier; a deadline of ctx ends such waits.
 func (b *Barrier) Wait(ctx context.Context) error {
 	var round uint64
@@ -78,7 +78,7 @@ func (b *Barrier) Wait(ctx context.Context) error {
 		}
 		round = s >> 32
 		if s&barrierBroken != 0 {
-			return ErrBarrierBroken
+			return errBarrierBroken
 		}
 		if int(s&(barrierBroken-1))+1 == b.n {
 			if b.swap(s, (round+1)<<32) {
@@ -100,7 +100,7 @@ func (b *Barrier) Wait(ctx context.Context) error {
 			return nil
 		}
 		if s&barrierBroken != 0 {
-			return ErrBarrierBroken
+			return errBarrierBroken
 		}
 		_, err = p.Wait(ctx)
 		if err == nil {

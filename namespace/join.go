@@ -40,10 +40,10 @@ type Namespace struct {
 // with the same directories as the leader. It waits for the leader, or for a killed holder of a
 // claim to end, until ctx ends or spec.Wait is over.
 //
-// Errors: *ClaimedError if another job uses one of the directories; ErrMismatch if this process and
-// its leader name different ones; ErrInUse if another run leads the same job; ErrNoLeader if nobody
-// registered it in time. The membership lasts until Close or the end of the process. The caller
-// must not change its slices in spec afterwards.
+// Errors: *ClaimedError if another job uses one of the directories; ErrInUse if another run leads
+// the same job; ErrNoLeader if nobody registered it in time. It is also an error if this process
+// and its leader name different directories. The membership lasts until Close or the end of the
+// process. The caller must not change its slices in spec afterwards.
 func Join(ctx context.Context, spec Spec) (*Namespace, error) {
 	if err := spec.validate(); err != nil {
 		return nil, err

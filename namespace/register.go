@@ -394,7 +394,7 @@ func (r *registration) compare(rec record) error {
 		mine[i] = p.claim
 	}
 	return fmt.Errorf("%w: directories %s, those of process %d, the leader of job %s, are %s",
-		ErrMismatch, listClaims(mine), rec.PID, rec.Key, listClaims(rec.Claims))
+		errMismatch, listClaims(mine), rec.PID, rec.Key, listClaims(rec.Claims))
 }
 
 func listClaims(list []claim) string {

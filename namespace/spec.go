@@ -58,8 +58,8 @@ const (
 )
 
 var (
-	// ErrMismatch is returned if this process and its leader name different directories.
-	ErrMismatch = errors.New("processes of one job disagree")
+	// errMismatch is returned if this process and its leader name different directories.
+	errMismatch = errors.New("processes of one job disagree")
 	// ErrInUse is returned if another run has registered the same job.
 	ErrInUse = errors.New("the job is registered already")
 	// ErrNoLeader is returned if the process that should register the job has not, or died.

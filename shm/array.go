@@ -107,13 +107,13 @@ func Slice[T any](a *Array) ([]T, error) {
 
 // Handle returns the text by which other processes of this host and user attach the array, as long
 // as it is open in the process that made or received it. An array that is private to this process,
-// attached from an inline handle or for CopyOnWrite, has none: the error wraps ErrNotShared.
+// attached from an inline handle or for CopyOnWrite, has none.
 func (a *Array) Handle() (Handle, error) {
 	switch {
 	case a.isClosed():
 		return "", errArrayClosed
 	case a.obj.addr.kind == "" || a.mode == CopyOnWrite:
-		return "", fmt.Errorf("%w: the array is private to this process", ErrNotShared)
+		return "", fmt.Errorf("%w: the array is private to this process", errNotShared)
 	}
 	return a.obj.handle(a.view), nil
 }
@@ -142,7 +142,7 @@ func (a *Array) File() (path string, offset int64, err error) {
 	case kindUser:
 		return h.path, offset, nil
 	}
-	return "", 0, fmt.Errorf("%w: the array is private to this process", ErrNotShared)
+	return "", 0, fmt.Errorf("%w: the array is private to this process", errNotShared)
 }
 
 // Field returns one field of the records of an array as a view of the same memory, which is valid

@@ -51,7 +51,7 @@ func (o *object) usable(write bool) error {
 	case state != stateOpen && !sealedState(state):
 		return errFreed
 	case write && sealedState(state):
-		return errSealed
+		return errSealedArray
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (o *object) check(h *handle) error {
 	if a.kind != h.kind || a.id != h.id || a.size != h.size || a.pid != h.pid || a.fd != h.fd || a.base != h.base ||
 		a.root != h.root ||
 		a.path != h.path || a.dev != h.dev || a.ino != h.ino || a.mtime != h.mtime {
-		return fmt.Errorf("%w: describes another array or size: %.80q", ErrHandle,
+		return fmt.Errorf("%w: describes another array or size: %.80q", errHandle,
 			string(h.text()))
 	}
 	lo, hi, err := h.view.bounds()
@@ -81,7 +81,7 @@ func (o *object) check(h *handle) error {
 		err = fmt.Errorf("the view covers bytes %d to %d, the array %d to %d", lo, hi, o.data, o.data+o.length)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrHandle, err)
+		return fmt.Errorf("%w: %w", errHandle, err)
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func (s *Pool) attachParsed(h *handle, mode Mode) (*object, error) {
 				return nil, errFreed
 			}
 			if write && !o.write {
-				return nil, errSealed
+				return nil, errSealedArray
 			}
 			s.reg.retain(o)
 			return o, nil
@@ -193,7 +193,7 @@ func objectIn(seg *segment, h *handle) (*object, error) {
 		at, kind = h.base, kindEntry
 		if h.base%entryAlign != 0 || h.base > int64(len(seg.mem))-pageSize-tagSize ||
 			h.size > int64(len(seg.mem))-pageSize-h.base {
-			return nil, fmt.Errorf("%w: no array begins at byte %d of its memory", ErrHandle, h.base)
+			return nil, fmt.Errorf("%w: no array begins at byte %d of its memory", errHandle, h.base)
 		}
 		o.base = h.base
 	}
@@ -206,7 +206,7 @@ func objectIn(seg *segment, h *handle) (*object, error) {
 	}
 	// The tag is shared memory, which its maker may have changed since the file was looked at.
 	if t.kind != kind || t.size != h.size || t.size > int64(len(seg.mem))-o.base {
-		return nil, fmt.Errorf("%w: size is %d bytes, that of its array %d", ErrHandle, h.size, t.size)
+		return nil, fmt.Errorf("%w: size is %d bytes, that of its array %d", errHandle, h.size, t.size)
 	}
 	o.data, o.length = t.data, t.length
 	o.state = stateOf(seg.mem[at:])
@@ -267,7 +267,7 @@ func mapMemfd(h *handle, mode Mode) (*segment, error) {
 // readTag reads and checks the tag of a whole file before it is mapped.
 func readTag(fd int, size int64, kind uint16, h *handle) (tag, error) {
 	if size < 2*pageSize || size%pageSize != 0 || size > maxMapping {
-		return tag{}, fmt.Errorf("%w: its file is not a shared array", ErrHandle)
+		return tag{}, fmt.Errorf("%w: its file is not a shared array", errHandle)
 	}
 	var b [tagSize]byte
 	if err := readFull(fd, b[:], size-pageSize); err != nil {
@@ -280,7 +280,7 @@ func readTag(fd int, size int64, kind uint16, h *handle) (tag, error) {
 	case t.kind != kind:
 		return tag{}, fmt.Errorf("%w: its memory has been used again", ErrStale)
 	case t.size != size:
-		return tag{}, fmt.Errorf("%w: its memory has %d bytes, expected %d", ErrHandle, size, t.size)
+		return tag{}, fmt.Errorf("%w: its memory has %d bytes, expected %d", errHandle, size, t.size)
 	case kind == kindWhole && t.id != h.id:
 		return tag{}, fmt.Errorf("%w: its memory has been used again", ErrStale)
 	case kind == kindWhole && t.state != stateOpen && !sealedState(t.state):
@@ -317,7 +317,7 @@ func (s *Pool) mapNamed(h *handle, mode Mode, received int) (*segment, error) {
 	case errors.Is(err, lockfile.ErrForeign):
 		return nil, fmt.Errorf("%w: %w", ErrForeign, err)
 	case write && errors.Is(err, fs.ErrPermission):
-		return nil, errSealed
+		return nil, errSealedArray
 	case err != nil:
 		return nil, fmt.Errorf("attaching: %w", err)
 	}
@@ -342,7 +342,7 @@ func checkNamed(hold *lockfile.Lock, h *handle, write bool, received int) (tag, 
 		if ok, err := lockByte(hold.Fd(), unix.F_RDLCK); err != nil {
 			return tag{}, err
 		} else if !ok {
-			return tag{}, fmt.Errorf("%w: the array is being sealed", ErrSealed)
+			return tag{}, fmt.Errorf("%w: the array is being sealed", errSealed)
 		}
 	}
 	var st, came unix.Stat_t
@@ -354,12 +354,12 @@ func checkNamed(hold *lockfile.Lock, h *handle, write bool, received int) (tag, 
 			return tag{}, fmt.Errorf("attaching: %w", err)
 		}
 		if came.Dev != st.Dev || came.Ino != st.Ino {
-			return tag{}, fmt.Errorf("%w: descriptor is of another file than %s", ErrHandle, fileName(h.id))
+			return tag{}, fmt.Errorf("%w: descriptor is of another file than %s", errHandle, fileName(h.id))
 		}
 	}
 	t, err := readTag(hold.Fd(), st.Size, kindWhole, h)
 	if err == nil && write && sealedState(t.state) {
-		err = errSealed
+		err = errSealedArray
 	}
 	return t, err
 }
@@ -368,7 +368,7 @@ func checkNamed(hold *lockfile.Lock, h *handle, write bool, received int) (tag, 
 // is refused.
 func attachInline(text Handle, mode Mode) (*object, view, error) {
 	if mode == ReadWrite {
-		return nil, view{}, errSealed
+		return nil, view{}, errSealedArray
 	}
 	file, header, err := parseInline(text)
 	if err != nil {
@@ -376,7 +376,7 @@ func attachInline(text Handle, mode Mode) (*object, view, error) {
 	}
 	offset := int64(header.DataOffset)
 	if offset%entryAlign != 0 {
-		return nil, view{}, fmt.Errorf("%w: elements at byte %d, expected a multiple of %d", ErrHandle, offset, entryAlign)
+		return nil, view{}, fmt.Errorf("%w: elements at byte %d, expected a multiple of %d", errHandle, offset, entryAlign)
 	}
 	mem := alignedCopy(file) // Go aligns only large blocks
 	seg := &segment{mem: mem, fd: -1, write: true, close: func() error { return nil }}

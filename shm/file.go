@@ -35,7 +35,7 @@ func readFull(fd int, b []byte, at int64) error {
 		return fmt.Errorf("reading: %w", err)
 	}
 	if n < len(b) {
-		return fmt.Errorf("%w: file is cut short", ErrHandle)
+		return fmt.Errorf("%w: file is cut short", errHandle)
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func descriptorLimit() int {
 // place may do.
 var errNoMemfd = errors.New("no memfd")
 
-var errSealed = fmt.Errorf("%w: expected mode r or c", ErrSealed)
+var errSealedArray = fmt.Errorf("%w: expected mode r or c", errSealed)
 
 // mem returns the memory of a segment and removes it from it: a later use panics instead of reading
 // wrong numbers.

@@ -125,7 +125,7 @@ func (h handle) text() Handle {
 }
 
 // parseHandle parses a handle strictly: it accepts only what text writes, with the view inside the
-// object. The error wraps ErrHandle.
+// object. The error wraps errHandle.
 func parseHandle(text Handle) (handle, error) {
 	h, err := readHandle(text)
 	if err != nil {
@@ -135,7 +135,7 @@ func parseHandle(text Handle) (handle, error) {
 }
 
 func handleError(text Handle, err error) error {
-	return fmt.Errorf("%w: %w: %.80q", ErrHandle, err, string(text))
+	return fmt.Errorf("%w: %w: %.80q", errHandle, err, string(text))
 }
 
 func readHandle(text Handle) (handle, error) {

@@ -193,7 +193,7 @@ func TestInvalidHandles(t *testing.T) {
 		{"a huge text", someMemfd + strings.Repeat(" ", maxHandle), "characters"},
 	} {
 		h, err := parseHandle(Handle(c.text))
-		if !errors.Is(err, ErrHandle) || !strings.Contains(fmt.Sprint(err), c.want) {
+		if !errors.Is(err, errHandle) || !strings.Contains(fmt.Sprint(err), c.want) {
 			t.Errorf("%s: %v, error %v, expected %q", c.name, h, err, c.want)
 		}
 		if len(fmt.Sprint(err)) > 500 {
@@ -232,7 +232,7 @@ func TestSmallArraysTravelInTheirHandle(t *testing.T) {
 		if strings.ContainsAny(string(text), " =\n") {
 			t.Errorf("%q", text)
 		}
-		if _, err := parseHandle(text); !errors.Is(err, ErrHandle) {
+		if _, err := parseHandle(text); !errors.Is(err, errHandle) {
 			t.Errorf("an inline handle is %v", err)
 		}
 	}
@@ -259,7 +259,7 @@ func TestInvalidInlineHandles(t *testing.T) {
 		{"objects", encode(npyFile("{'descr': '|O', 'fortran_order': False, 'shape': (), }")), "Python objects"},
 		{"big-endian", encode(npyFile("{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }") + "1234"), "big-endian"},
 	} {
-		if _, _, err := parseInline(Handle(c.text)); !errors.Is(err, ErrHandle) || !strings.Contains(fmt.Sprint(err),
+		if _, _, err := parseInline(Handle(c.text)); !errors.Is(err, errHandle) || !strings.Contains(fmt.Sprint(err),
 			c.want) {
 			t.Errorf("%s: error %v, expected %q", c.name, err, c.want)
 		}
@@ -276,7 +276,7 @@ func FuzzParseHandle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		h, err := parseHandle(Handle(s))
 		if err != nil {
-			if !errors.Is(err, ErrHandle) || !sameHandle(h, handle{}) {
+			if !errors.Is(err, errHandle) || !sameHandle(h, handle{}) {
 				t.Fatalf("%v, %v", h, err)
 			}
 			return
@@ -296,7 +296,7 @@ func FuzzParseInline(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		b, _, err := parseInline(Handle(s))
 		if err != nil {
-			if !errors.Is(err, ErrHandle) {
+			if !errors.Is(err, errHandle) {
 				t.Fatal(err)
 			}
 			return

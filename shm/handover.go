@@ -282,7 +282,7 @@ func receiveMessage(ctx context.Context, from *net.UnixConn) (text Handle, fd in
 	if string(head[:7]) != handMagic || head[7] != handDescriptor && head[7] != handHandle || size > maxHandle ||
 		len(fds) != want {
 		return "", -1, fmt.Errorf("%w: message %.20q with %d descriptors",
-			ErrHandle, head, len(fds))
+			errHandle, head, len(fds))
 	}
 	b := make([]byte, size)
 	if _, err := io.ReadFull(from, b); err != nil {
@@ -370,7 +370,7 @@ func takeMemfd(fd int, h *handle) (*segment, error) {
 		return nil, fmt.Errorf("%w: file of user %d", ErrForeign, st.Uid)
 	}
 	if !sealedMemfd(fd) {
-		return nil, fmt.Errorf("%w: descriptor is not of sealed memory", ErrHandle)
+		return nil, fmt.Errorf("%w: descriptor is not of sealed memory", errHandle)
 	}
 	if _, err := readTag(fd, st.Size, kindWhole, h); err != nil {
 		return nil, err

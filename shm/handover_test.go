@@ -402,16 +402,16 @@ func TestReceiveRefusesInvalidMessages(t *testing.T) {
 		"nothing":               {"", nil, io.EOF},
 		"half a head":           {message[:5], nil, io.ErrUnexpectedEOF},
 		"half a handle":         {message[:50], []int{a.obj.seg.fd}, io.ErrUnexpectedEOF},
-		"other text":            {"GET / HTTP/1.1\r\n\r\n", nil, ErrHandle},
-		"a descriptor too few":  {message, nil, ErrHandle},
-		"a descriptor too many": {message, []int{a.obj.seg.fd, a.obj.seg.fd}, ErrHandle},
-		"a descriptor unasked":  {head(handHandle, len(h)) + string(h), []int{a.obj.seg.fd}, ErrHandle},
-		"a device":              {message, []int{int(null.Fd())}, ErrHandle},
+		"other text":            {"GET / HTTP/1.1\r\n\r\n", nil, errHandle},
+		"a descriptor too few":  {message, nil, errHandle},
+		"a descriptor too many": {message, []int{a.obj.seg.fd, a.obj.seg.fd}, errHandle},
+		"a descriptor unasked":  {head(handHandle, len(h)) + string(h), []int{a.obj.seg.fd}, errHandle},
+		"a device":              {message, []int{int(null.Fd())}, errHandle},
 		"memory that is not sealed": {head(handDescriptor, len(openHandle)) + openHandle, []int{open.obj.seg.fd},
-			ErrHandle},
+			errHandle},
 		"another array": {head(handDescriptor, len(openHandle)) + openHandle, []int{a.obj.seg.fd},
 			ErrStale},
-		"no handle": {head(handDescriptor, 3) + "abc", []int{a.obj.seg.fd}, ErrHandle},
+		"no handle": {head(handDescriptor, 3) + "abc", []int{a.obj.seg.fd}, errHandle},
 	} {
 		r := newSharer(t, nil)
 		from, to := pair(t)

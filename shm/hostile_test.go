@@ -57,41 +57,41 @@ func TestForgedStaleForeignHandles(t *testing.T) {
 		h    Handle
 		want error
 	}{
-		"not a handle":            {"hello", ErrHandle},
-		"nothing":                 {"", ErrHandle},
-		"an inline one of junk":   {"leat-npy1:AAAA", ErrHandle},
+		"not a handle":            {"hello", errHandle},
+		"nothing":                 {"", errHandle},
+		"an inline one of junk":   {"leat-npy1:AAAA", errHandle},
 		"another boot":            {edit(h, func(h *handle) { h.boot[3]++ }), ErrForeign},
 		"another id":              {edit(h, func(h *handle) { h.id[0]++ }), ErrStale},
-		"a larger size":           {edit(h, func(h *handle) { h.size += pageSize }), ErrHandle},
-		"a smaller size":          {edit(h, func(h *handle) { h.size -= pageSize }), ErrHandle},
-		"the header as data":      {edit(h, func(h *handle) { h.view.offset -= 1 }), ErrHandle},
-		"the tag as data":         {edit(h, func(h *handle) { h.view.offset += 1 }), ErrHandle},
-		"strides out of it":       {edit(h, func(h *handle) { h.view.strides = []int{1025, 1} }), ErrHandle},
+		"a larger size":           {edit(h, func(h *handle) { h.size += pageSize }), errHandle},
+		"a smaller size":          {edit(h, func(h *handle) { h.size -= pageSize }), errHandle},
+		"the header as data":      {edit(h, func(h *handle) { h.view.offset -= 1 }), errHandle},
+		"the tag as data":         {edit(h, func(h *handle) { h.view.offset += 1 }), errHandle},
+		"strides out of it":       {edit(h, func(h *handle) { h.view.strides = []int{1025, 1} }), errHandle},
 		"another descriptor":      {edit(h, func(h *handle) { h.fd = int(plain.Fd()) }), ErrStale},
 		"a device":                {edit(h, func(h *handle) { h.fd = int(devnull.Fd()) }), ErrStale},
 		"another's memfd":         {edit(h, func(h *handle) { h.fd = foreignFD }), ErrStale},
 		"a memfd that shrinks":    {edit(h, func(h *handle) { h.fd = shrinks }), ErrStale},
-		"a memfd without a tag":   {edit(h, func(h *handle) { h.fd = empty }), ErrHandle},
-		"a memfd without a byte":  {edit(h, func(h *handle) { h.fd = tiny }), ErrHandle},
+		"a memfd without a tag":   {edit(h, func(h *handle) { h.fd = empty }), errHandle},
+		"a memfd without a byte":  {edit(h, func(h *handle) { h.fd = tiny }), errHandle},
 		"a closed descriptor":     {edit(h, func(h *handle) { h.fd = 9999 }), ErrStale},
 		"no process":              {edit(h, func(h *handle) { h.pid = 1<<22 + 1 }), ErrStale},
 		"another process":         {edit(h, func(h *handle) { h.pid = os.Getppid() }), nil},
 		"an arena's entry":        {edit(h, func(h *handle) { h.base = 4096 }), ErrStale},
 		"the whole of an arena":   {edit(hs, func(h *handle) { h.base = 0 }), ErrStale},
-		"within an entry":         {edit(hs, func(h *handle) { h.base += 64 }), ErrHandle},
-		"between entries":         {edit(hs, func(h *handle) { h.base += 1 }), ErrHandle},
-		"beyond an arena":         {edit(hs, func(h *handle) { h.base = 1 << 40 }), ErrHandle},
-		"the end of an arena":     {edit(hs, func(h *handle) { h.base = arenaSize }), ErrHandle},
+		"within an entry":         {edit(hs, func(h *handle) { h.base += 64 }), errHandle},
+		"between entries":         {edit(hs, func(h *handle) { h.base += 1 }), errHandle},
+		"beyond an arena":         {edit(hs, func(h *handle) { h.base = 1 << 40 }), errHandle},
+		"the end of an arena":     {edit(hs, func(h *handle) { h.base = arenaSize }), errHandle},
 		"an entry of another id":  {edit(hs, func(h *handle) { h.id[5]++ }), ErrStale},
 		"an entry's neighbour":    {edit(hs, func(h *handle) { h.base = parse(small2).base }), ErrStale},
-		"an entry of more bytes":  {edit(hs, func(h *handle) { h.size += 64; h.view.shape = []int{1064} }), ErrHandle},
+		"an entry of more bytes":  {edit(hs, func(h *handle) { h.size += 64; h.view.shape = []int{1064} }), errHandle},
 		"a named one of no file":  {edit(hf, func(h *handle) { h.id[1]++ }), ErrStale},
 		"a named one elsewhere":   {edit(hf, func(h *handle) { h.root = rootTemp }), ErrStale},
-		"a named one that's long": {edit(hf, func(h *handle) { h.size += pageSize }), ErrHandle},
+		"a named one that's long": {edit(hf, func(h *handle) { h.size += pageSize }), errHandle},
 		"a link":                  {edit(hf, func(h *handle) { h.id = linkID }), ErrForeign},
 		"a arraysDir":             {edit(hf, func(h *handle) { h.id = dirID }), ErrForeign},
 		"a named memfd":           {edit(h, func(h *handle) { h.kind, h.root = kindFile, rootRun }), ErrStale},
-		"a user's file":           {edit(h, func(h *handle) { h.kind, h.path = kindUser, "/etc/passwd" }), ErrOutsideRoots},
+		"a user's file":           {edit(h, func(h *handle) { h.kind, h.path = kindUser, "/etc/passwd" }), errOutsideRoots},
 	}
 	// From a process that knows the arrays and from one that doesn't.
 	other := newSharer(t, nil)
@@ -105,8 +105,8 @@ func TestForgedStaleForeignHandles(t *testing.T) {
 		for i, from := range []*Pool{s, other, fresh} {
 			for _, mode := range []Mode{ReadOnly, ReadWrite, CopyOnWrite} {
 				_, err := from.Attach(c.h, mode)
-				known := mode == ReadOnly && i < 2 && errors.Is(err, ErrHandle) // it is compared with what is mapped
-				sealed := mode == ReadWrite && errors.Is(err, ErrSealed)
+				known := mode == ReadOnly && i < 2 && errors.Is(err, errHandle) // it is compared with what is mapped
+				sealed := mode == ReadWrite && errors.Is(err, errSealed)
 				if err == nil || c.want != nil && !errors.Is(err, c.want) && !known && !sealed {
 					t.Errorf("%s (%s): %v", name, mode, err)
 				}
@@ -175,7 +175,7 @@ func TestATagThatItsMakerChangedLeadsNowhere(t *testing.T) {
 					if check(t, err); b.digest() != a.digest() {
 						t.Error("it arrived wrong")
 					}
-				} else if !errors.Is(err, ErrHandle) && !errors.Is(err, ErrStale) {
+				} else if !errors.Is(err, errHandle) && !errors.Is(err, ErrStale) {
 					t.Errorf("%s, from %s (%s): %v", name, from, mode, err)
 				}
 			}
@@ -187,7 +187,7 @@ func TestATagThatItsMakerChangedLeadsNowhere(t *testing.T) {
 		state: stateSealed}
 	copy(mem[2*pageSize:], g.bytes())
 	if o, err := objectIn(&segment{mem: mem}, &handle{kind: kindFile, id: g.id, size: g.size}); !errors.Is(err,
-		ErrHandle) {
+		errHandle) {
 		t.Errorf("%v, %v", o, err)
 	}
 }

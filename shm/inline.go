@@ -25,7 +25,7 @@ func inlineText(file []byte) Handle {
 func isInline(h Handle) bool { return strings.HasPrefix(string(h), inlinePrefix) }
 
 // parseInline returns the .npy file of an inline handle and its header, which exactly the elements
-// of its array follow. The caller owns the bytes. The error wraps ErrHandle.
+// of its array follow. The caller owns the bytes. The error wraps errHandle.
 func parseInline(h Handle) ([]byte, npy.Header, error) {
 	file, header, err := decodeInline(string(h))
 	if err != nil {

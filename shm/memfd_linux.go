@@ -116,7 +116,7 @@ func (seg *segment) exclude() (fd int, ok bool, err error) {
 
 // openMemfd opens another process's memfd under a shared lock. It must be one of leat's and of this
 // user's, of a fixed size and, for a writer, not sealed; the error wraps ErrStale, ErrForeign or
-// ErrSealed. size is that of the file.
+// errSealed. size is that of the file.
 func openMemfd(pid, fd int, write bool) (got int, size int64, err error) {
 	path := fmt.Sprintf("descriptor %d of process %d", fd, pid)
 	f, err := procfile.OpenFD(pid, fd)
@@ -161,7 +161,7 @@ func openMemfd(pid, fd int, write bool) (got int, size int64, err error) {
 		if ok, err := lockByte(got, unix.F_RDLCK); err != nil {
 			return -1, 0, err
 		} else if !ok {
-			return -1, 0, fmt.Errorf("%w: array is being sealed", ErrSealed)
+			return -1, 0, fmt.Errorf("%w: array is being sealed", errSealed)
 		}
 	}
 	seals, err := unix.FcntlInt(uintptr(got), unix.F_GET_SEALS, 0)
@@ -169,7 +169,7 @@ func openMemfd(pid, fd int, write bool) (got int, size int64, err error) {
 		return -1, 0, fmt.Errorf("%w: %s is another file now", ErrStale, path)
 	}
 	if write && seals&unix.F_SEAL_FUTURE_WRITE != 0 {
-		return -1, 0, errSealed
+		return -1, 0, errSealedArray
 	}
 	return got, st.Size, nil
 }

@@ -57,10 +57,10 @@ func TestSealRefusesWriters(t *testing.T) {
 		check(t, a.Seal())
 		other := newSharer(t, nil)
 		for _, mode := range []Mode{"r+", "w+"} {
-			if _, err := other.Attach(h, mode); !errors.Is(err, ErrSealed) {
+			if _, err := other.Attach(h, mode); !errors.Is(err, errSealed) {
 				t.Errorf("%s of a sealed array: %v", mode, err)
 			}
-			if _, err := s.Attach(h, mode); !errors.Is(err, ErrSealed) {
+			if _, err := s.Attach(h, mode); !errors.Is(err, errSealed) {
 				t.Errorf("%s of an own sealed array: %v", mode, err)
 			}
 		}
@@ -105,10 +105,10 @@ func TestACopyOnWriteIsOnesOwn(t *testing.T) {
 			if d := must(from.Attach(h, CopyOnWrite))(t); must(Slice[byte](d))(t)[0] != src[0] {
 				t.Error("a second copy sees what was written to the first")
 			}
-			if _, err := c.Handle(); !errors.Is(err, ErrNotShared) {
+			if _, err := c.Handle(); !errors.Is(err, errNotShared) {
 				t.Errorf("a handle of a private copy: %v", err)
 			}
-			if _, err := from.HandleOf(c.View()); !errors.Is(err, ErrNotShared) {
+			if _, err := from.HandleOf(c.View()); !errors.Is(err, errNotShared) {
 				t.Errorf("a handle of a view of a private copy: %v", err)
 			}
 			// Put again, it is what it is now.
@@ -231,12 +231,12 @@ func TestUserFilesBelowRootsOnly(t *testing.T) {
 	if p, _, err := a.File(); err != nil || p != name {
 		t.Errorf("%s, %v", p, err)
 	}
-	if _, err := newSharer(t, nil).Attach(h, ReadOnly); !errors.Is(err, ErrOutsideRoots) {
+	if _, err := newSharer(t, nil).Attach(h, ReadOnly); !errors.Is(err, errOutsideRoots) {
 		t.Errorf("without roots: %v", err)
 	}
 	for _, root := range []string{filepath.Dir(link), dir[:len(dir)-1], filepath.Join(dir, "missing")} {
 		_, err := newSharer(t, &Options{Roots: []string{root}}).Attach(h, ReadOnly)
-		if !errors.Is(err, ErrOutsideRoots) {
+		if !errors.Is(err, errOutsideRoots) {
 			t.Errorf("below %s: %v", root, err)
 		}
 	}
@@ -245,7 +245,7 @@ func TestUserFilesBelowRootsOnly(t *testing.T) {
 	if a.digest() != b.digest() {
 		t.Error("it reads otherwise")
 	}
-	if _, err := other.Attach(h, ReadWrite); !errors.Is(err, ErrSealed) {
+	if _, err := other.Attach(h, ReadWrite); !errors.Is(err, errSealed) {
 		t.Errorf("r+: %v", err)
 	}
 	c := must(other.Attach(h, CopyOnWrite))(t)

@@ -97,21 +97,21 @@ func (t *tag) bytes() []byte {
 }
 
 // parseTag parses a tag. b may be memory that a hostile process writes: every byte is read once.
-// The error wraps [ErrHandle].
+// The error wraps [errHandle].
 func parseTag(b []byte) (tag, error) {
 	if len(b) < tagSize {
-		return tag{}, fmt.Errorf("%w: memory is smaller than a tag", ErrHandle)
+		return tag{}, fmt.Errorf("%w: memory is smaller than a tag", errHandle)
 	}
 	var c [tagSize]byte
 	copy(c[:], b)
 	if string(c[:8]) != tagMagic {
-		return tag{}, fmt.Errorf("%w: its file is not a shared array", ErrHandle)
+		return tag{}, fmt.Errorf("%w: its file is not a shared array", errHandle)
 	}
 	if v := binary.LittleEndian.Uint16(c[8:]); v != tagVersion {
-		return tag{}, fmt.Errorf("%w: array of layout version %d, expected %d", ErrHandle, v, tagVersion)
+		return tag{}, fmt.Errorf("%w: array of layout version %d, expected %d", errHandle, v, tagVersion)
 	}
 	if binary.LittleEndian.Uint32(c[12:]) != tagSum(c[:]) {
-		return tag{}, fmt.Errorf("%w: damaged tag", ErrHandle)
+		return tag{}, fmt.Errorf("%w: damaged tag", errHandle)
 	}
 	t := tag{
 		kind:   binary.LittleEndian.Uint16(c[10:]),
@@ -122,7 +122,7 @@ func parseTag(b []byte) (tag, error) {
 		state:  binary.NativeEndian.Uint32(c[56:]),
 	}
 	if t.size < 0 || t.data < 0 || t.length < 0 || t.data > t.size || t.length > t.size-t.data {
-		return tag{}, fmt.Errorf("%w: damaged tag", ErrHandle)
+		return tag{}, fmt.Errorf("%w: damaged tag", errHandle)
 	}
 	return t, nil
 }

@@ -174,7 +174,7 @@ func (s *Pool) handleOf(a *ndarray.Array) (Handle, error) {
 	}
 	o, v, ok := s.shared(src)
 	if !ok {
-		return "", fmt.Errorf("%w: the array was not put", ErrNotShared)
+		return "", fmt.Errorf("%w: the array was not put", errNotShared)
 	}
 	h := o.handle(v)
 	return h, s.release(o)

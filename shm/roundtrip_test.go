@@ -99,7 +99,7 @@ func TestWhatHoldsAPointerIsRefused(t *testing.T) {
 			t.Errorf("%T was shared as %v", v, a.Descr())
 		}
 	}
-	if _, err := s.Put([]bad{{}}); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "Name") {
+	if _, err := s.Put([]bad{{}}); !errors.Is(err, npy.ErrUnsupported) || !strings.Contains(err.Error(), "Name") {
 		t.Error(err)
 	}
 }

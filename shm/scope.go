@@ -105,8 +105,8 @@ func (c *Scope) remove(a *Array) {
 // this process can write to, in C or Fortran order as v is, else in C order. shape is that of a
 // slice, by default its length; arrays as elements, as in [][3]float32, are further dimensions. A v
 // that lies in shared memory already, found by its address, is not copied: the Array returned is
-// another reference to it. The error wraps ErrUnsupported for elements that can't be shared,
-// ErrNoSpace where no place has space.
+// another reference to it. Elements that can't be shared, such as strings and pointers, are an
+// error. Where no place has space, the error wraps ErrNoSpace.
 func (c *Scope) Put(v any, shape ...int) (*Array, error) {
 	if err := c.begin(); err != nil {
 		return nil, err
@@ -166,8 +166,8 @@ func (c *Scope) newOf(e npy.Elem, shape []int) (*Array, error) {
 
 // Attach returns the array of a handle that another process of this host and user made, or this
 // one. Each array is mapped once, and stays mapped for a while after its last use. The handle may
-// be hostile; the errors are ErrHandle, ErrForeign, ErrStale, ErrSealed for ReadWrite of a
-// read-only array, and ErrOutsideRoots.
+// be hostile. The error wraps ErrStale or ErrForeign where these say so. Other errors are of
+// handles that are wrong, of ReadWrite for a read-only array, and of files outside Options.Roots.
 func (c *Scope) Attach(h Handle, mode Mode) (*Array, error) {
 	mode, err := mode.normalize()
 	if err != nil {
@@ -186,7 +186,7 @@ func (c *Scope) Attach(h Handle, mode Mode) (*Array, error) {
 
 // HandleOf returns the handle of a view of shared memory without copying it: of a slice, with
 // steps, negative or zero strides, transposed. The handle is valid as long as the memory is. For
-// views of other memory the error wraps ErrNotShared.
+// views of other memory it returns an error.
 func (c *Scope) HandleOf(a *ndarray.Array) (Handle, error) {
 	if err := c.begin(); err != nil {
 		return "", err

@@ -93,7 +93,7 @@ func TestSmallArraysTravelInHandles(t *testing.T) {
 			if r.Mode() != ReadOnly || c.Mode() != CopyOnWrite {
 				t.Error(r.Mode(), c.Mode())
 			}
-			if _, err := other.Attach(h, ReadWrite); !errors.Is(err, ErrSealed) {
+			if _, err := other.Attach(h, ReadWrite); !errors.Is(err, errSealed) {
 				t.Errorf("r+ of %d bytes: %v", n, err)
 			}
 			if string(must(Slice[byte](r))(t)) != string(src) {

@@ -33,7 +33,7 @@ func openFile(path string, roots []string) (fd int, truePath string, err error) 
 			return -1, "", err
 		}
 		if !ok {
-			return -1, "", fmt.Errorf("%w: %q", ErrOutsideRoots, truePath)
+			return -1, "", fmt.Errorf("%w: %q", errOutsideRoots, truePath)
 		}
 	}
 	var st unix.Stat_t

@@ -82,10 +82,10 @@ func (s *Pool) openUser(path string) (*object, view, error) {
 // mapUser maps the file of a handle.
 func (s *Pool) mapUser(h *handle, mode Mode) (*segment, error) {
 	if mode == ReadWrite {
-		return nil, fmt.Errorf("%w: a user's file", ErrSealed)
+		return nil, fmt.Errorf("%w: a user's file", errSealed)
 	}
 	if len(s.opts.Roots) == 0 {
-		return nil, fmt.Errorf("%w: %q", ErrOutsideRoots, h.path)
+		return nil, fmt.Errorf("%w: %q", errOutsideRoots, h.path)
 	}
 	fd, path, err := openFile(h.path, s.opts.Roots)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
@@ -106,7 +106,7 @@ func (s *Pool) mapUser(h *handle, mode Mode) (*segment, error) {
 		return nil, fmt.Errorf("%w: file %q was changed or replaced", ErrStale, h.path)
 	}
 	if now.id != h.id {
-		return nil, fmt.Errorf("%w: id is not that of file %q", ErrHandle, h.path)
+		return nil, fmt.Errorf("%w: id is not that of file %q", errHandle, h.path)
 	}
 	return mapFD(fd, h.size, mode)
 }
