@@ -17,7 +17,6 @@ import (
 	"leat/internal/worker/client"
 	"leat/internal/worker/protocol"
 	"leat/raster"
-	"leat/worker"
 )
 
 // Stores opens the inputs of jobs by path or URL. [leat/stores.Stores] implements it.
@@ -45,7 +44,7 @@ type WorkOptions struct {
 // opens local files. A program whose stores depend on its flags calls [Work] with
 // WorkOptions.Opener instead.
 func Main(functions Functions, stores Stores) {
-	if !IsWorker() {
+	if !client.Started() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
@@ -62,17 +61,6 @@ func Main(functions Functions, stores Stores) {
 		os.Exit(1)
 	}
 	os.Exit(0)
-}
-
-// IsWorker reports whether this process was started as a worker, by the environment (LEAT_WORKER
-// and the like).
-func IsWorker() bool {
-	for _, name := range []string{worker.EnvEndpoint, worker.EnvFile, protocol.EnvSecret} {
-		if os.Getenv(name) != "" {
-			return true
-		}
-	}
-	return false
 }
 
 // Work computes blocks for the run that the environment names, until there are none left. It

@@ -58,8 +58,6 @@ const (
 	MaskDataset          // the Source is a Masker
 )
 
-func (k MaskKind) String() string { return [...]string{"none", "alpha", "mask"}[k] }
-
 // Info describes a raster. Its slices and maps belong to the Source.
 type Info struct {
 	Path   string // as given to the driver's Open

@@ -13,8 +13,8 @@ import (
 )
 
 // Endpoint holds what a worker needs to join a run: the coordinator's addresses, the pin of its
-// key, and the token that authenticates the worker. Its text (MarshalText) is a secret; String,
-// Format and LogValue show only the addresses.
+// key, and the token that authenticates the worker. Its text (MarshalText) is a secret; Format
+// and LogValue show only the addresses.
 type Endpoint struct {
 	// Addresses are the coordinator's, HOST:PORT, tried in this order.
 	Addresses []string `json:"addresses"`
@@ -25,19 +25,19 @@ type Endpoint struct {
 	Token string `json:"token"`
 }
 
-// String returns the addresses and nothing secret.
-func (i Endpoint) String() string {
+// public returns the addresses and nothing secret.
+func (i Endpoint) public() string {
 	if len(i.Addresses) == 0 {
 		return "no endpoint"
 	}
 	return "endpoint " + strings.Join(i.Addresses, ", ")
 }
 
-// Format writes what String returns for every verb: %#v would otherwise show the token.
-func (i Endpoint) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, i.String()) }
+// Format writes the addresses for every verb.
+func (i Endpoint) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, i.public()) }
 
-// LogValue returns what String returns: slog would otherwise use MarshalText.
-func (i Endpoint) LogValue() slog.Value { return slog.StringValue(i.String()) }
+// LogValue returns what Format writes: slog would otherwise use MarshalText.
+func (i Endpoint) LogValue() slog.Value { return slog.StringValue(i.public()) }
 
 // plainEndpoint is an Endpoint without its methods.
 type plainEndpoint Endpoint

@@ -37,13 +37,6 @@ func (f *Failure) Error() string {
 	return b.String()
 }
 
-// StopError reports that stopping workers failed, so that some may still run. It is the error of a
-// run whose blocks are all done, otherwise a later error in a RunError.
-type StopError struct{ Err error }
-
-func (e *StopError) Error() string { return e.Err.Error() }
-func (e *StopError) Unwrap() error { return e.Err }
-
 // LeftError reports jobs, or other objects of a batch system, that may remain.
 type LeftError struct {
 	What string // "job 17", "job definition leat-a1:3"
@@ -87,13 +80,13 @@ func (e *LostError) Error() string {
 	b.WriteString(e.Reason)
 	for _, x := range e.Exits {
 		b.WriteString("\n")
-		b.WriteString(x.String())
+		b.WriteString(x.text())
 	}
 	return b.String()
 }
 
-// String describes the exit in one line, followed by the end of the log on indented lines.
-func (x Exit) String() string {
+// text describes the exit in one line, followed by the end of the log on indented lines.
+func (x Exit) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "worker %s", x.Name)
 	if x.Job != "" {

@@ -11,6 +11,7 @@ import (
 
 	"leat/apply"
 	"leat/apply/outcome"
+	"leat/internal/worker/runerror"
 	"leat/worker"
 )
 
@@ -61,7 +62,7 @@ func TestBatchHints(t *testing.T) {
 		{&worker.LostError{Reason: "none is left",
 			Exits: []worker.Exit{{Err: slurmError("OUT_OF_MEMORY")}, {Err: slurmError("FAILED")}}},
 			"give another --mem or --mem-per-cpu in --batch-options"},
-		{&worker.RunError{Cause: slurmError("TIMEOUT"), After: []error{&worker.StopError{Err: left}}},
+		{&worker.RunError{Cause: slurmError("TIMEOUT"), After: []error{&runerror.StopError{Err: left}}},
 			"give another --time in --batch-options; to end what may be left, run `scancel 17`"},
 		{&worker.LeftError{What: "jobs 1 2", Commands: []string{"qdel '1' '2'"}, Err: errors.New("late")},
 			"to end what may be left, run `qdel '1' '2'`; if a node is lost, `qdel -W force`"},

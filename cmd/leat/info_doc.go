@@ -91,12 +91,15 @@ type infoBand struct {
 	Categories []string          `json:"categories,omitempty"` // names of the values 0, 1, 2 and so on
 }
 
+// maskNames are the kinds of masks in JSON.
+var maskNames = [...]string{raster.MaskNone: "none", raster.MaskAlpha: "alpha", raster.MaskDataset: "mask"}
+
 // newInfoDoc describes an open raster. The file at its path is looked at once more for its layout.
 func newInfoDoc(src raster.Source) *infoDoc {
 	info := src.Info()
 	g := info.Grid
 	d := &infoDoc{
-		Path: info.Path, Format: info.Driver, gridDoc: newGridDoc(g), Mask: info.Mask.String(), Readable: true,
+		Path: info.Path, Format: info.Driver, gridDoc: newGridDoc(g), Mask: maskNames[info.Mask], Readable: true,
 		Layout: infoLayout{tileDoc: tileDoc{TileWidth: info.TileWidth, TileHeight: info.TileHeight},
 			Tiled: info.TileWidth != g.Width, Interleave: info.Interleave, Compression: info.Compression,
 			Predictor: info.Predictor, ByteOrder: info.ByteOrder, BigTIFF: info.BigTIFF},

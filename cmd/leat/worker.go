@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/apply"
+	"leat/internal/worker/client"
 	"leat/internal/zonaljob"
 	"leat/raster"
 	"leat/worker/awsbatch"
@@ -37,7 +38,7 @@ What leads it to the run is a secret and is passed in the environment:
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !apply.IsWorker() {
+			if !client.Started() {
 				return usageError{errors.New("no run to work for: the environment has none of LEAT_WORKER_FILE, LEAT_WORKER and LEAT_WORKER_SECRET")}
 			}
 			err := apply.Work(cmd.Context(), apply.WorkOptions{Functions: zonaljob.Functions(), Opener: openSite,

@@ -20,6 +20,7 @@ import (
 	"leat/apply/internal/spool"
 	"leat/internal/worker/coordinator"
 	"leat/internal/worker/protocol"
+	"leat/internal/worker/runerror"
 	"leat/shm"
 	"leat/timing"
 	"leat/worker"
@@ -225,15 +226,15 @@ func (o *dispatcher) takeWorkerValues() error {
 // be running where the error does not say so: when all blocks are done, so that the run succeeds,
 // and when the run was canceled, so that the cause is the whole error.
 func (o *dispatcher) workersLeft(ctx context.Context, err error) error {
-	warn := func(s *worker.StopError) { o.log.Warn("ending workers failed", "error", s) }
+	warn := func(s *runerror.StopError) { o.log.Warn("ending workers failed", "error", s) }
 	cause := context.Cause(ctx)
 	switch e := err.(type) {
-	case *worker.StopError:
+	case *runerror.StopError:
 		warn(e)
 		err = nil
 	case *worker.RunError:
 		for _, after := range e.After {
-			if s := new(worker.StopError); cause != nil && errors.As(after, &s) {
+			if s := new(runerror.StopError); cause != nil && errors.As(after, &s) {
 				warn(s)
 			}
 		}

@@ -35,6 +35,17 @@ type Environment struct {
 // String names the worker and nothing secret.
 func (e *Environment) String() string { return "worker " + e.Name }
 
+// Started reports whether this process was started as a worker, by the environment (LEAT_WORKER
+// and the like).
+func Started() bool {
+	for _, name := range []string{worker.EnvEndpoint, worker.EnvFile, protocol.EnvSecret} {
+		if os.Getenv(name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // FromEnvironment reads the variables of a worker (worker.EnvEndpoint and the others). It unsets
 // LEAT_WORKER and all LEAT_WORKER_* variables, so that no child process inherits a secret. It
 // returns nil, nil if none is set: the process is not a worker. fetch maps each store that

@@ -39,7 +39,7 @@ const defaultStopWithin = 5 * time.Second
 // It waits for other workers to close and leave for the shorter of Times.ShutdownGrace and half of
 // StopWithin. It returns the error of Coordinator.Wait, or the *worker.Failure of a worker whose
 // handler failed to close in that time. Errors of starting and stopping follow in order, or are a
-// *worker.StopError if all blocks are done. The caller closes c. With OneBlockPerJob, Run starts
+// *runerror.StopError if all blocks are done. The caller closes c. With OneBlockPerJob, Run starts
 // another worker for each block whose worker was lost; otherwise it replaces workers according to
 // RunOptions.Replace. A run without workers waits while some that were started may still join.
 func Run(ctx context.Context, c *Coordinator, kind worker.Launcher, o RunOptions) error {
@@ -232,7 +232,7 @@ func (r *run) stop(err error) error {
 	for i, f := range r.fleets {
 		all.Go(func() {
 			if e := f.Stop(ctx); e != nil {
-				errs[i] = &worker.StopError{Err: fmt.Errorf("%s may not have ended: %w", f.Jobs(), e)}
+				errs[i] = &runerror.StopError{Err: fmt.Errorf("%s may not have ended: %w", f.Jobs(), e)}
 			}
 		})
 	}
@@ -242,7 +242,7 @@ func (r *run) stop(err error) error {
 		return runerror.Join(with.Cause, append(with.After, errs...)...)
 	}
 	if all := runerror.Join(nil, errs...); err == nil && all != nil {
-		return &worker.StopError{Err: all}
+		return &runerror.StopError{Err: all}
 	}
 	return runerror.Join(err, errs...)
 }

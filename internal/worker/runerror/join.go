@@ -7,6 +7,13 @@ import (
 	"leat/worker"
 )
 
+// StopError reports that stopping workers failed, so that some may still run. It is the error of a
+// run whose blocks are all done, otherwise a later error in a [worker.RunError].
+type StopError struct{ Err error }
+
+func (e *StopError) Error() string { return e.Err.Error() }
+func (e *StopError) Unwrap() error { return e.Err }
+
 // Join adds later errors to a cause, which may be nil. Its error is a [worker.RunError] if there is
 // a cause and a later error.
 func Join(cause error, after ...error) error {
