@@ -104,8 +104,8 @@ func (e *Error) Unwrap() []error {
 	return errs
 }
 
-// Temporary reports whether another attempt may succeed.
-func (e *Error) Temporary() bool {
+// temporary reports whether another attempt may succeed.
+func (e *Error) temporary() bool {
 	switch s := e.Status; {
 	case s == http.StatusRequestTimeout, s == http.StatusTooEarly, s == http.StatusTooManyRequests:
 		return true
@@ -113,6 +113,10 @@ func (e *Error) Temporary() bool {
 		return s != http.StatusNotImplemented && s != http.StatusHTTPVersionNotSupported
 	case s >= 300:
 		return false
+	}
+	var inner *Error
+	if errors.As(e.Err, &inner) {
+		return inner.temporary()
 	}
 	var t interface{ Temporary() bool }
 	if errors.As(e.Err, &t) {
@@ -132,7 +136,7 @@ func temporary(err error) bool {
 	var proxy *transport.ProxyError
 	switch {
 	case errors.As(err, &proxy):
-		return (&Error{Status: proxy.Status}).Temporary()
+		return (&Error{Status: proxy.Status}).temporary()
 	case errors.As(err, &dns):
 		return dns.IsTemporary || dns.IsTimeout
 	case errors.As(err, &op) && op.Timeout():
@@ -161,7 +165,7 @@ func temporary(err error) bool {
 func Temporary(err error) bool {
 	var e *Error
 	if errors.As(err, &e) {
-		return e.Temporary()
+		return e.temporary()
 	}
 	var t interface{ Temporary() bool }
 	if !errors.Is(err, context.DeadlineExceeded) && errors.As(err, &t) { // a deadline claims to be temporary

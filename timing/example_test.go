@@ -20,13 +20,11 @@ func Example() {
 	rec.Merge(other)
 
 	for _, st := range rec.Summary().Stages {
-		fmt.Println(st.Stage, st.N)
+		fmt.Println(st.Stage, st.N, st.Median > 200*time.Millisecond)
 	}
-	fmt.Println(rec.Durations("computing"))
 	// rec.Summary().Text(os.Stdout, true) writes a table, rec.Trace(f) a file for ui.perfetto.dev.
 
 	// Output:
-	// reading 3
-	// computing 1
-	// [300ms]
+	// reading 3 false
+	// computing 1 true
 }

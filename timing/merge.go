@@ -2,7 +2,6 @@ package timing
 
 import (
 	"slices"
-	"time"
 )
 
 // Merge adds the intervals and gauges of other, which does not change, for example those of another
@@ -38,25 +37,6 @@ func (r *Recorder) Merge(other *Recorder) {
 		r.keep(interval{int64(s.Start + shift), int64(s.Length), int64(s.Block), key, r.stage(s.Stage).index,
 			r.lane(s.Lane)})
 	}
-}
-
-// Durations returns the durations of a stage's intervals in no particular order: all, or a random
-// sample of 8192. It returns nil for an unknown stage.
-func (r *Recorder) Durations(name string) []time.Duration {
-	if r == nil {
-		return nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := r.stageOf[name]
-	if s == nil {
-		return nil
-	}
-	all := make([]time.Duration, len(s.sample))
-	for i, d := range s.sample {
-		all[i] = time.Duration(d)
-	}
-	return all
 }
 
 // copies returns copies of the stages that have intervals and of the gauges.

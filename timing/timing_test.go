@@ -321,14 +321,14 @@ func TestMerge(t *testing.T) {
 	if r.N != int64(2*n) || r.Total != time.Duration(n*(n-1)) || r.Min != 0 || r.Max != time.Duration(n-1) {
 		t.Errorf("%+v", r)
 	}
-	if got := len(a.Durations("reading")); got != maxSample {
+	if got := len(a.stageOf["reading"].sample); got != maxSample {
 		t.Errorf("%d durations are kept", got)
 	}
 	if lo, hi := time.Duration(n*45/100), time.Duration(n*55/100); r.Median < lo || r.Median > hi {
 		t.Errorf("median %d of %d", r.Median, n)
 	}
-	if got := a.Durations("computing"); len(got) != 1 || got[0] != time.Minute || len(s.Gauges) != 1 {
-		t.Errorf("%v, %v", got, s.Gauges)
+	if got := s.Stage("computing"); got.N != 1 || got.Median != time.Minute || len(s.Gauges) != 1 {
+		t.Errorf("%+v, %v", got, s.Gauges)
 	}
 	spans, every := a.Spans()
 	if every != 1 || len(spans) != 2*n+1 {
@@ -336,9 +336,6 @@ func TestMerge(t *testing.T) {
 	}
 	if last := spans[len(spans)-1]; last.Stage != "computing" || last.Block != 7 || last.Start != time.Second {
 		t.Errorf("%+v", last)
-	}
-	if a.Durations("none") != nil {
-		t.Error("durations of an unknown stage")
 	}
 }
 

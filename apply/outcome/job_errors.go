@@ -45,6 +45,3 @@ type Note struct {
 	// value for it, as in [FieldError]; "" if there is none.
 	Field, Value string
 }
-
-// String returns the text.
-func (n Note) String() string { return n.Text }

@@ -120,7 +120,7 @@ func TestS3Errors(t *testing.T) {
 		if !errors.As(err, &e) || e.Status != status || e.URL != "s3://bucket/a/b.tif" {
 			t.Errorf("%d: %v", status, err)
 		}
-		if status == 503 && (!e.Temporary() || e.RetryAfter.Seconds() != 3) {
+		if status == 503 && (!objstore.Temporary(e) || e.RetryAfter.Seconds() != 3) {
 			t.Errorf("%+v", e)
 		}
 		for _, secret := range []string{"very secret", "a token", "AKIDEXAMPLE"} {
