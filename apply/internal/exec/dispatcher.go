@@ -184,13 +184,18 @@ func (o *dispatcher) work(ctx context.Context) error {
 	if o.plan.WorkersRead {
 		begin(func() error { return o.offerAll(ctx) })
 	} else {
-		memory, err := o.share()
-		if err != nil {
-			return err
-		}
-		defer memory.Close()
-		ready := o.feed.start(ctx, o.buffers, begin)
-		begin(func() error { return o.offerRead(ctx, ready) })
+		var memory *shm.Pool
+		defer func() { // after g.Wait
+			if memory != nil {
+				memory.Close()
+			}
+		}()
+		begin(func() (err error) { // while the workers start
+			if memory, err = o.share(); err != nil {
+				return err
+			}
+			return o.offerRead(ctx, o.feed.start(ctx, o.buffers, begin))
+		})
 	}
 	failed := &failures{o.plan.Blocks, o.function.sentinels()}
 	err := failed.blockErrors(o.workersLeft(ctx, coordinator.Run(ctx, o.coordinator, c.On, options)))
