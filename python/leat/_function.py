@@ -247,7 +247,7 @@ def _error_of(e: BaseException) -> dict[str, Any]:
     """Return the message about an exception of the function."""
     kind = type(e).__name__
     module = type(e).__module__
-    if module not in ("builtins", "__main__"):
+    if module not in ("builtins", "__main__", "__mp_main__"):
         kind = module + "." + kind
     try:
         sentence = isinstance(e, KeyError) and len(e.args) == 1 and " " in str(e.args[0])

@@ -17,6 +17,9 @@ from .errors import JobError
 
 _MAX_DEPTH = 20
 
+PROGRAM_MODULES = ("__main__", "__mp_main__")
+"""Names of the module of the program itself; the second in spawned processes of multiprocessing."""
+
 
 def by_name(function: Callable[..., Any]) -> Optional[str]:
     """Return MODULE:NAME or FILE:NAME, by which other processes find a function, or None."""
@@ -26,8 +29,8 @@ def by_name(function: Callable[..., Any]) -> Optional[str]:
     if module is None or not name or "<" in name or _resolve(module, name) != function:
         return None
     spec = getattr(module, "__spec__", None)
-    if module_name == "__main__":
-        if spec is not None and spec.name != "__main__":  # python -m
+    if module_name in PROGRAM_MODULES:
+        if spec is not None and spec.name not in PROGRAM_MODULES:  # python -m
             return f"{spec.name}:{name}"
         file = getattr(module, "__file__", None)
         if not file or not file.endswith(".py") or not os.path.isfile(file):
@@ -41,7 +44,7 @@ def by_name(function: Callable[..., Any]) -> Optional[str]:
 
 def in_main(function: Any) -> bool:
     """Return whether a function is one of the program itself."""
-    return getattr(function, "__module__", None) == "__main__"
+    return getattr(function, "__module__", None) in PROGRAM_MODULES
 
 
 def search_path() -> list[str]:

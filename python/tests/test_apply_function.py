@@ -254,6 +254,34 @@ class Functions(SceneCase):
                              self.scene["red"]).communicate(timeout=60)
         self.assertIn("if __name__ == '__main__'", err)
 
+    @slow("starts processes")
+    def test_main_of_a_spawned_process(self) -> None:
+        out, err = self.script("""
+            import leat, multiprocessing, sys
+            class Odd(Exception):
+                pass
+            def function(b):
+                b.out = b.red + 5
+            def fails(b):
+                raise Odd("boom")
+            def run(workers):
+                result = leat.apply(function, dict(red=sys.argv[1]), f"x{workers}.tif",
+                                    workers=workers)
+                try:
+                    leat.apply(fails, dict(red=sys.argv[1]), f"y{workers}.tif", workers=workers)
+                except leat.BlockError as e:
+                    return result.blocks, str(e)
+            if __name__ == "__main__":
+                with multiprocessing.get_context(sys.argv[2]).Pool(1) as pool:
+                    print(pool.map(run, (0, 2)))
+        """, self.scene["red"], "spawn").communicate(timeout=60)
+        self.assertEqual(err, "")
+        failed = r"\(1, 'block 0 \(0,0 192x192\): (script\.)?Odd: boom'\)"
+        self.assertRegex(out, rf"^\[{failed}, {failed}\]$")
+        for workers in (0, 2):
+            np.testing.assert_array_equal(pixels(self.path(f"x{workers}.tif")),
+                                          pixels(self.scene["red"]) + 5)
+
     def test_module_of_the_program(self) -> None:
         # A module of the same name in the working directory is another one.
         os.mkdir(self.path("program"))
