@@ -29,7 +29,7 @@ What leads it to the run is a secret and is passed in the environment:
   LEAT_WORKER_FILE    a file of mode 0600 that holds the run's endpoint
   LEAT_WORKER         the endpoint itself
   LEAT_WORKER_SECRET  the name of a secret that holds it: secretsmanager:NAME or ssm:NAME
-  LEAT_WORKER_NAME    what the run calls this worker
+  LEAT_WORKER_NAME    the name of this worker, which no other worker of the run has; it must be set
   LEAT_WORKER_SLOTS   blocks to work on at once (default: one for each core it may use)`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -45,6 +45,9 @@ What leads it to the run is a secret and is passed in the environment:
 				Secrets: awsbatch.Fetch(), Logger: slog.New(&peopleHandler{w: cmd.ErrOrStderr()})})
 			switch signalOf(cmd.Context()) {
 			case 0:
+				if errors.As(err, new(*client.VariableError)) {
+					return usageError{err}
+				}
 			case unix.SIGTERM: // the run, or a batch system, ends workers with it
 				return exitStatus(exitDone)
 			default:

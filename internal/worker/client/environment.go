@@ -35,6 +35,14 @@ type Environment struct {
 // String names the worker and nothing secret.
 func (e *Environment) String() string { return "worker " + e.Name }
 
+// VariableError is a mistake in the value of a variable, rather than in what it names.
+type VariableError struct{ Err error }
+
+func (e *VariableError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the mistake.
+func (e *VariableError) Unwrap() error { return e.Err }
+
 // Started reports whether this process was started as a worker, by the environment (LEAT_WORKER
 // and the like).
 func Started() bool {
@@ -74,17 +82,17 @@ func readEnvironment(ctx context.Context, set map[string]string, getenv func(str
 		if !slices.Contains([]string{worker.EnvEndpoint, worker.EnvFile, protocol.EnvSecret, worker.EnvName,
 			protocol.EnvKind, protocol.EnvIndexFrom, protocol.EnvFirst,
 			worker.EnvSlots}, name) {
-			return nil, fmt.Errorf("unknown variable %.64q: coordinator and worker may have different versions", name)
+			return nil, &VariableError{fmt.Errorf("unknown variable %.64q: coordinator and worker may have different versions", name)}
 		}
 	}
 	e := &Environment{}
 	if err := e.setName(set, getenv); err != nil {
-		return nil, err
+		return nil, &VariableError{err}
 	}
 	if s := set[worker.EnvSlots]; s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 || n > protocol.MaxSlots {
-			return nil, fmt.Errorf("%s=%.64q is not a number from 1 to %d", worker.EnvSlots, s, protocol.MaxSlots)
+			return nil, &VariableError{fmt.Errorf("%s=%.64q is not a number from 1 to %d", worker.EnvSlots, s, protocol.MaxSlots)}
 		}
 		e.Slots = n
 	}
@@ -98,6 +106,9 @@ func (e *Environment) setName(set map[string]string, getenv func(string) string)
 	e.Kind = set[protocol.EnvKind]
 	if e.Name = set[worker.EnvName]; e.Name == "" {
 		from := set[protocol.EnvIndexFrom]
+		if e.Kind == "" && from == "" {
+			return fmt.Errorf("%s is not set, expected a name that no other worker of the run has", worker.EnvName)
+		}
 		if e.Kind == "" || from == "" {
 			return fmt.Errorf("neither %s nor both %s and %s are set", worker.EnvName, protocol.EnvKind, protocol.EnvIndexFrom)
 		}
@@ -137,8 +148,8 @@ func (e *Environment) setEndpoint(ctx context.Context, set map[string]string,
 		}
 	}
 	if n != 1 {
-		return fmt.Errorf("of %s, %s and %s, %d are set, expected exactly one",
-			worker.EnvEndpoint, worker.EnvFile, protocol.EnvSecret, n)
+		return &VariableError{fmt.Errorf("of %s, %s and %s, %d are set, expected exactly one",
+			worker.EnvEndpoint, worker.EnvFile, protocol.EnvSecret, n)}
 	}
 	text, from := set[worker.EnvEndpoint], worker.EnvEndpoint
 	if list, ok := strings.CutPrefix(text, "fds:"); ok {
@@ -157,8 +168,8 @@ func (e *Environment) setEndpoint(ctx context.Context, set map[string]string,
 		store, name, ok := strings.Cut(s, ":")
 		f := fetch[store]
 		if !ok || f == nil || name == "" {
-			return fmt.Errorf("%s=%.128q is not a known secret store and a name in it",
-				protocol.EnvSecret, s)
+			return &VariableError{fmt.Errorf("%s=%.128q is not a known secret store and a name in it",
+				protocol.EnvSecret, s)}
 		}
 		var err error
 		if text, err = f(ctx, name); err != nil {
@@ -167,7 +178,11 @@ func (e *Environment) setEndpoint(ctx context.Context, set map[string]string,
 		from = "secret of " + protocol.EnvSecret
 	}
 	if err := e.Endpoint.UnmarshalText([]byte(text)); err != nil {
-		return fmt.Errorf("%w (in %s)", err, from)
+		err = fmt.Errorf("%w (in %s)", err, from)
+		if from == worker.EnvEndpoint {
+			err = &VariableError{err}
+		}
+		return err
 	}
 	return nil
 }
