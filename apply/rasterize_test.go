@@ -46,10 +46,10 @@ func TestPlanVectors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []outcome.PlanInput{
-		{Name: "a", Description: "layer fields, 42 features, those with class > 2 (Polygon) in EPSG:32631 (WGS 84 / UTM zone 31N), x ", Access: "rasterised", Why: "once, when the run begins, to a file of at most 234 KiB in " + out},
+		{Name: "a", Description: "layer fields, 42 features, those with class > 2 (Polygon) in EPSG:32631 (WGS 84 / UTM zone 31N), x ", Access: "rasterized", Why: "once, when the run begins, to a file of at most 234 KiB in " + out},
 		{Name: "b", Description: "attribute class burned as int32, -1 where there is none, all that they touch",
-			Access: "rasterised", Why: "together with a, which is the same"},
-		{Name: "c", Description: `the result of "SELECT * FROM roads"`, Access: "rasterised", Why: "at most 58.6 KiB"},
+			Access: "rasterized", Why: "together with a, which is the same"},
+		{Name: "c", Description: `the result of "SELECT * FROM roads"`, Access: "rasterized", Why: "at most 58.6 KiB"},
 	} {
 		got := p.Inputs[i]
 		if got.Name != want.Name || got.Path != gpkg || !strings.Contains(got.Description,
@@ -58,7 +58,7 @@ func TestPlanVectors(t *testing.T) {
 		}
 	}
 	if n.Load() != 0 {
-		t.Error("the plan rasterised")
+		t.Error("the plan rasterized")
 	}
 	noDirs(t, out)
 	if len(p.Notes) > 0 {
@@ -210,7 +210,7 @@ func TestAttributeOutOfRange(t *testing.T) {
 func TestVectorChangedDuringRasterize(t *testing.T) {
 	dir := vectorFiles(t)
 	atPoints(t, func(point string) error {
-		if point == "apply.rasterise" {
+		if point == "apply.rasterize" {
 			later := time.Now().Add(time.Hour)
 			return os.Chtimes(filepath.Join(dir, "fields.dbf"), later, later)
 		}
@@ -229,7 +229,7 @@ func TestRasterizeCanceled(t *testing.T) {
 	stop := errors.New("enough")
 	started, stage := make(chan *Running, 1), ""
 	atPoints(t, func(point string) error {
-		if point == "apply.rasterise" {
+		if point == "apply.rasterize" {
 			stage = (<-started).Status().Stage
 			cancel(stop)
 		}
@@ -243,7 +243,7 @@ func TestRasterizeCanceled(t *testing.T) {
 	if _, err := r.Wait(); !errors.Is(err, stop) {
 		t.Error(err)
 	}
-	if stage != "rasterising" || r.Status().Stage != "done" {
+	if stage != "rasterizing" || r.Status().Stage != "done" {
 		t.Errorf("stages %s and %s", stage, r.Status().Stage)
 	}
 	if list, _ := os.ReadDir(out); len(list) > 0 {
@@ -308,7 +308,7 @@ func TestResumeRasterizeAfterKill(t *testing.T) {
 	for _, at := range []struct {
 		point string
 		pass  int
-	}{{"apply.rasterise", 1}, {"apply.rasterised", 1}, {"apply.rasterised", 2}, {"apply.record", 9},
+	}{{"apply.rasterize", 1}, {"apply.rasterized", 1}, {"apply.rasterized", 2}, {"apply.record", 9},
 		{"apply.laid-out", 1}} {
 		for _, after := range []string{"rerun", "resumed", "discarded"} {
 			if !everyCase() && after != "resumed" && at.pass != 1 {
@@ -506,7 +506,7 @@ func TestRasterizeWithinMemory(t *testing.T) {
 		}
 		during := int64(0)
 		atPoints(t, func(point string) error {
-			if point == "apply.rasterise" {
+			if point == "apply.rasterize" {
 				during, _ = gdal.CacheBytes()
 			}
 			return nil

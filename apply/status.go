@@ -12,7 +12,7 @@ import (
 // Status is the status of a run at one moment.
 type Status struct {
 	Plan *outcome.Plan // must not be changed
-	// Stage is "preparing", "rasterising", "resuming", "blocks", "staging" (all readers wait for
+	// Stage is "preparing", "rasterizing", "resuming", "blocks", "staging" (all readers wait for
 	// objects), "laying out", "uploading" or "done".
 	Stage   string
 	Done    int   // finished blocks of Plan.ComputedBlocks, those of an earlier run included

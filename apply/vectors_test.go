@@ -159,7 +159,7 @@ func raw(t testing.TB, path string) []byte {
 func countBurning(t testing.TB) *atomic.Int64 {
 	n := new(atomic.Int64)
 	atPoints(t, func(point string) error {
-		if point == "apply.rasterised" {
+		if point == "apply.rasterized" {
 			n.Add(1)
 		}
 		return nil
@@ -303,7 +303,7 @@ func TestRasterizeOncePerRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var n atomic.Int64
 			atPoints(t, func(point string) error {
-				if point == "apply.rasterised" && n.Add(1) == 2 { // it can't be read from now on
+				if point == "apply.rasterized" && n.Add(1) == 2 { // it can't be read from now on
 					return os.Rename(gpkg, gpkg+".away")
 				}
 				return nil
@@ -311,7 +311,7 @@ func TestRasterizeOncePerRequest(t *testing.T) {
 			defer os.Rename(gpkg+".away", gpkg)
 			res := mustRun(t, job)
 			if !slices.ContainsFunc(res.Timings.Stages,
-				func(s timing.StageSummary) bool { return s.Stage == "rasterising" && s.N == 2 }) {
+				func(s timing.StageSummary) bool { return s.Stage == "rasterizing" && s.N == 2 }) {
 				t.Errorf("the timings are %+v", res.Timings.Stages)
 			}
 			if n.Load() != 2 {
@@ -337,7 +337,7 @@ func TestUnusedVector(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n.Load() != 0 {
-		t.Error("the plan rasterised")
+		t.Error("the plan rasterized")
 	}
 	mustRun(t, job)
 	if n.Load() != 1 {

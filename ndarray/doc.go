@@ -3,7 +3,7 @@
 // allocates memory for elements.
 //
 // The types to know are [DType], [Array] and [Scalar]. An Array is a view: copying the struct
-// copies the description, not the elements. Nothing here is synchronised; several goroutines may
+// copies the description, not the elements. Nothing here is synchronized; several goroutines may
 // read an Array while none writes its elements.
 //
 // The model is NumPy's: signed byte strides, C order by default. Elements in memory are always in

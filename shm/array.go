@@ -19,7 +19,7 @@ import (
 
 // Array is an array in shared memory, made by Put or New, or attached. Its memory, and all slices
 // and views of it, are valid until its Close or that of its Scope or Pool. The elements are not
-// synchronised; the methods may be called concurrently.
+// synchronized; the methods may be called concurrently.
 type Array struct {
 	pool   *Pool
 	scope  *Scope

@@ -118,7 +118,7 @@ func (c *chunks) each(p int, f func(front bool, from, n int64) error) error {
 }
 
 // fillFresh fills a new memfd from byte at. Writes to the descriptor are the fastest way to new
-// pages, but the kernel serialises them: one goroutine writes from the front while others store
+// pages, but the kernel serializes them: one goroutine writes from the front while others store
 // through the mapping from the back.
 func fillFresh(fd int, mem []byte, at int64, src *input, reserve func(int64) error) error {
 	return newChunks(src.length, src.view.elem.Size(), reserve).each(copiers(src.length),

@@ -50,7 +50,7 @@ Inputs must lie on one grid (same CRS, same pixel size, pixels on pixels), unles
 onto which others are warped, as they are read: to the pixel what gdalwarp -et 0 gives with the
 XSCALE and YSCALE that --plan prints. That needs GDAL.
 
-Outputs are GeoTIFFs, tiled, in the order of a cloud-optimised one, with statistics, histogram and overviews
+Outputs are GeoTIFFs, tiled, in the order of a cloud-optimized one, with statistics, histogram and overviews
 inside, or files of another --format, written by GDAL. An output whose name ends in .gpkg or .geojson gets polygons
 of connected pixels of equal value, made by GDAL. Outputs appear under their name only when they are whole. A
 run that fails or is interrupted keeps what it has done in hidden files .NAME.leat-part: --resume goes on from

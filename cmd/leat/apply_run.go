@@ -83,7 +83,7 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.J
 			return afterOutputs{err}
 		}
 	case !f.quiet:
-		f.summarise(people, res, items)
+		f.summarize(people, res, items)
 	}
 	return nil
 }

@@ -16,9 +16,9 @@ import (
 	"leat/timing"
 )
 
-// summarise writes what was done: a line for each output, and one for the run. What can't be
+// summarize writes what was done: a line for each output, and one for the run. What can't be
 // written is lost without an error: the work is done.
-func (f *applyFlags) summarise(w io.Writer, res *apply.Result, items []*itemFile) {
+func (f *applyFlags) summarize(w io.Writer, res *apply.Result, items []*itemFile) {
 	printMessages(w, notePrefix, noteMessages("", res.Plan.Notes))
 	for _, o := range res.Outputs {
 		fmt.Fprintln(w, outputText(res.Plan, &o))
@@ -123,7 +123,7 @@ var stageNames = map[string]string{
 	"encoding": "compressing", "spooling": "writing blocks", "laying out": "writing outputs",
 	"writing by GDAL": "writing outputs by GDAL", "waiting to read": "waiting for memory",
 	"waiting for input": "waiting for inputs", "staging": "copying inputs", "waiting for staging": "waiting for copies",
-	"rasterising": "rasterizing vectors", "resuming": "reading earlier blocks",
+	"rasterizing": "rasterizing vectors", "resuming": "reading earlier blocks",
 }
 
 // stageName returns the words for a stage.

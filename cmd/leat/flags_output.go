@@ -103,7 +103,7 @@ func (f *outputFlags) AddFlags(fl *pflag.FlagSet) {
 		"`[NAME=]KEY=VALUE`: creation option in GDAL's names: COMPRESS (DEFLATE, ZSTD, LZW, PACKBITS, NONE), PREDICTOR (1, 2, 3), LEVEL, BLOCKSIZE, INTERLEAVE (BAND, PIXEL), BIGTIFF (YES, IF_NEEDED); of another format (--format) those that leat info --formats FORMAT lists")
 	fl.StringVar(&f.overviews, "overviews", "",
 		"`N,N...`: overview levels, powers of two, or none (default: 4,8,16... up to 512 while the smaller side stays above 128)")
-	fl.BoolVar(&f.cog, "cog", false, "overviews as a cloud-optimised GeoTIFF has them: 2,4,8... down to 512 pixels")
+	fl.BoolVar(&f.cog, "cog", false, "overviews as a cloud-optimized GeoTIFF has them: 2,4,8... down to 512 pixels")
 	fl.StringVar(&f.ovMethod, "overview-method", "nearest",
 		"`METHOD`: how overviews are made: nearest (default), center, average or mode")
 	fl.BoolVar(&f.noStats, "no-stats", false, "write no statistics and no histogram")

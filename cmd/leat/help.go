@@ -101,7 +101,7 @@ var commonOptions = []struct{ heading, option, text string }{
 	{"", "expression", "how an output is computed"},
 	{"", "type", "element type, such as uint8 or float32"},
 	{"", "nodata", "nodata value, a number, nan or none"},
-	{"", "cog", "a cloud-optimised GeoTIFF"},
+	{"", "cog", "a cloud-optimized GeoTIFF"},
 	{"", "co", "creation option, such as COMPRESS=ZSTD"},
 	{"", "format", "another format than GeoTIFF, through GDAL"},
 	{"Grid", "reference", "the input or raster onto whose grid others are warped"},
@@ -222,7 +222,7 @@ as they are read, to the pixel what gdalwarp -et 0 gives. That needs GDAL. --res
   leat apply -i a=a.tif -o x=x.tif -e a --grid EPSG:32631,500000,5190000,509990,5200000,10
 `
 
-const outputsTopic = `Outputs are tiled GeoTIFFs with statistics, histogram and overviews, in the order of a cloud-optimised one. They get
+const outputsTopic = `Outputs are tiled GeoTIFFs with statistics, histogram and overviews, in the order of a cloud-optimized one. They get
 their name only when they are whole. --format writes another format through GDAL; leat info --formats lists them.
 
 Values marked [NAME=] hold for all outputs, or for the one that is named; such options can be repeated. Types are also

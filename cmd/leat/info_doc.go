@@ -18,7 +18,7 @@ type infoDoc struct {
 	Layout      infoLayout                   `json:"layout"`         // how the pixels are stored
 	Overviews   []sizeDoc                    `json:"overviews"`
 	Mask        string                       `json:"mask"` // none, alpha (a band) or mask (a mask of its own)
-	COG         bool                         `json:"cog"`  // it is a cloud-optimised GeoTIFF
+	COG         bool                         `json:"cog"`  // it is a cloud-optimized GeoTIFF
 	COGFault    string                       `json:"cog_fault,omitempty"`
 	Readable    bool                         `json:"readable"` // leat can decode its pixels
 	Unreadable  string                       `json:"unreadable,omitempty"`

@@ -27,7 +27,7 @@ func computeStats(ctx context.Context, src raster.Source) ([]*statsDoc, error) {
 	return all, nil
 }
 
-// bandMoments summarises one band in windows of bounded size.
+// bandMoments summarizes one band in windows of bounded size.
 func bandMoments(ctx context.Context, src raster.Source, band int) (stats.Moments, error) {
 	var total stats.Moments
 	info := src.Info()

@@ -159,7 +159,7 @@ func (s *shownRun) reckon(st *live.Status) {
 
 // phases are apply's stages as the page calls them.
 var phases = map[string]live.Phase{"preparing": live.Staging, "resuming": live.Staging, "staging": live.Computing,
-	"rasterising": live.Burning, "blocks": live.Computing, "laying out": live.LayingOut, "uploading": live.Uploading,
+	"rasterizing": live.Burning, "blocks": live.Computing, "laying out": live.LayingOut, "uploading": live.Uploading,
 	"done": live.Done}
 
 // showState puts what a run is at in the page's words.

@@ -65,7 +65,7 @@ leat_run_phase{phase="blocks"} 1
 leat_run_phase{phase="done"} 0
 leat_run_phase{phase="failed"} 0
 leat_run_phase{phase="laying out"} 0
-leat_run_phase{phase="rasterising"} 0
+leat_run_phase{phase="rasterizing"} 0
 leat_run_phase{phase="staging"} 0
 leat_run_phase{phase="uploading"} 0
 # HELP leat_run_pixels_total Pixels of finished blocks.

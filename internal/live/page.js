@@ -64,7 +64,7 @@ function table(id, rows, classes) {
 
 // The head of the page.
 
-const phaseText = { "staging": "staging inputs", "rasterising": "rasterising vectors", "blocks": "computing blocks", "laying out": "laying out", "uploading": "uploading", "done": "done", "failed": "failed" };
+const phaseText = { "staging": "staging inputs", "rasterizing": "rasterizing vectors", "blocks": "computing blocks", "laying out": "laying out", "uploading": "uploading", "done": "done", "failed": "failed" };
 let said = { phase: "", text: "", at: 0 };
 
 function drawHead(s) {

@@ -48,7 +48,7 @@ type Phase string
 // The phases. Done and Failed are final.
 const (
 	Staging   Phase = "staging"
-	Burning   Phase = "rasterising" // vectors
+	Burning   Phase = "rasterizing" // vectors
 	Computing Phase = "blocks"
 	LayingOut Phase = "laying out"
 	Uploading Phase = "uploading"

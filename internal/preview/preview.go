@@ -99,7 +99,7 @@ func New(ctx context.Context, src raster.Source, side int) (*Preview, error) {
 		p.Ramp = grayRamp
 		if first.Type.IsFloat() || first.Type.IsComplex() {
 			p.Ramp = blueYellowRamp
-			// A normalised difference counts as one even where few of its values are negative.
+			// A normalized difference counts as one even where few of its values are negative.
 			index := r.least < 0 && r.least >= -1 && p.Hi <= 1
 			if lo, hi := -p.Lo, p.Hi; hi > 0 && (index || min(lo, hi) > 0.2*max(lo, hi)) {
 				p.Ramp = redGreenRamp

@@ -1,6 +1,6 @@
 #include "textflag.h"
 
-// Sums of pixels with AVX2. The sums of floats have four lanes, as the Go loops of summarise.go have
+// Sums of pixels with AVX2. The sums of floats have four lanes, as the Go loops of summarize.go have
 // four variables.
 
 // INTS_BEGIN sets the registers of a sum of integers: Y3 holds ones, Y9 masks the

@@ -8,7 +8,7 @@ import (
 	"leat/ndarray"
 )
 
-// Moments summarise a set of pixels. The zero value summarises none.
+// Moments summarize a set of pixels. The zero value summarizes none.
 type Moments struct {
 	Total    int64 // all pixels
 	Valid    int64 // not masked, nodata, NaN or infinite
@@ -20,7 +20,7 @@ type Moments struct {
 	M2       float64 // sum of squared differences from Mean
 }
 
-// Merge adds the pixels that o summarises to m.
+// Merge adds the pixels that o summarizes to m.
 func (m *Moments) Merge(o Moments) {
 	m.Total += o.Total
 	m.NaN += o.NaN
@@ -58,7 +58,7 @@ func (m *Moments) ValidPercent() float64 {
 	return 100 * float64(m.Valid+m.Infinite) / float64(m.Total)
 }
 
-// Collector summarises the pixels of one band: moments for each tile, and a histogram over all
+// Collector summarizes the pixels of one band: moments for each tile, and a histogram over all
 // tiles. Only one goroutine may use it at a time.
 type Collector struct {
 	typ       ndarray.DType
@@ -114,7 +114,7 @@ var tiles = map[ndarray.DType]func(c *Collector, m Moments, data, mask []byte, w
 	ndarray.Int64: tile[int64], ndarray.Float32: tile[float32], ndarray.Float64: tile[float64],
 }
 
-// chunk is the number of pixels summarised at a time: two passes over 8 KiB of float64 stay in the
+// chunk is the number of pixels summarized at a time: two passes over 8 KiB of float64 stay in the
 // L1 cache.
 const chunk = 1024
 
@@ -134,13 +134,13 @@ func tile[T ndarray.Real](c *Collector, m Moments, data, mask []byte, width, hei
 		packed = ndarray.Cast[T](c.packed)
 	}
 	floats, _ := any(px).([]float32)
-	single := 0 // rows before it are summarised one by one
+	single := 0 // rows before it are summarized one by one
 	if floats == nil || step > 1 || mask != nil || has || width > chunk {
 		single = height
 	}
 	for y := 0; y < height; y++ {
 		if y >= single && y+4 <= height {
-			if four, ok := summariseRows(floats[y*stride:], width, stride, c.histogram); ok {
+			if four, ok := summarizeRows(floats[y*stride:], width, stride, c.histogram); ok {
 				m.Total += 4 * int64(width)
 				for k := range four {
 					m.Merge(four[k])
@@ -172,13 +172,13 @@ func tile[T ndarray.Real](c *Collector, m Moments, data, mask []byte, width, hei
 			default:
 				part = packed[:gather(packed, part, n, step, has, nodata)]
 			}
-			m.Merge(summarise(part, c.histogram))
+			m.Merge(summarize(part, c.histogram))
 		}
 	}
 	return m
 }
 
-// uniform is summarise for n times the same value, of 8 or 16 bits.
+// uniform is summarize for n times the same value, of 8 or 16 bits.
 func (c *Collector) uniform(v, n int) Moments {
 	if c.histogram != nil {
 		at := v
@@ -212,7 +212,7 @@ func halfTile(c *Collector, m Moments, data, mask []byte, width, height, stride,
 					k++
 				}
 			}
-			m.Merge(summarise(packed[:k], c.histogram))
+			m.Merge(summarize(packed[:k], c.histogram))
 		}
 	}
 	return m

@@ -12,7 +12,7 @@ import (
 )
 
 // TestTileMatchesPlainSums compares Tile and Add, which treat rows of one value apart and know
-// which counters they used, with summarise and with a count of each pixel. The moments must be
+// which counters they used, with summarize and with a count of each pixel. The moments must be
 // equal to the bit, and no counter may be missing.
 func TestTileMatchesPlainSums(t *testing.T) {
 	zero := math.Copysign(0, -1)
@@ -55,7 +55,7 @@ func tileMatches[T ndarray.Real](t *testing.T, values ...T) {
 					kept := slices.DeleteFunc(slices.Clone(part), func(v T) bool {
 						return nodata != nil && v == values[0]
 					})
-					want.Merge(summarise(kept, plain))
+					want.Merge(summarize(kept, plain))
 				}
 			}
 			for _, v := range px {

@@ -129,7 +129,7 @@ func (l *layout) pieces() iter.Seq[piece] {
 	}
 }
 
-// ghostArea is the text between header and first directory, from which GDAL recognises the layout
+// ghostArea is the text between header and first directory, from which GDAL recognizes the layout
 // of the file (LAYOUT=COG). The blank after NO leaves space for YES.
 var ghostArea = func() string {
 	const text = "LAYOUT=IFDS_BEFORE_DATA\nBLOCK_ORDER=ROW_MAJOR\nBLOCK_LEADER=SIZE_AS_UINT4\n" +

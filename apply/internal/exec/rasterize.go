@@ -132,9 +132,9 @@ func (r *Rasterizer) vectorDiskFull(err error) error {
 
 // burn rasterizes one request.
 func (r *Rasterizer) burn(ctx context.Context, f *resolve.File) (burned gdal.RasterizeResult, err error) {
-	defer r.Timings.Start("rasterising", f.Name, timing.NoBlock).Stop()
+	defer r.Timings.Start("rasterizing", f.Name, timing.NoBlock).Stop()
 	path := r.rasterPath(f)
-	err = fault.Error("apply.rasterise")
+	err = fault.Error("apply.rasterize")
 	if err == nil {
 		burned, err = gdal.Rasterize(ctx, f.Vector.Request, f.Vector.Grid, path)
 	}
@@ -154,7 +154,7 @@ func (r *Rasterizer) burn(ctx context.Context, f *resolve.File) (burned gdal.Ras
 		return burned, fmt.Errorf("vector %s: %w", f.Name,
 			&outcome.InputChangedError{Change: text, During: "rasterized"})
 	}
-	fault.Point("apply.rasterised")
+	fault.Point("apply.rasterized")
 	return burned, nil
 }
 

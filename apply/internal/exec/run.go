@@ -17,7 +17,7 @@ import (
 func Run(ctx context.Context, o *Options) (res *Result, err error) {
 	job, p := o.Job, o.Plan
 	if len(job.Values.Vectors) > 0 {
-		o.Timings.Declare("rasterising")
+		o.Timings.Declare("rasterizing")
 	}
 	o.Timings.Declare("reading", "computing", "encoding", "overviews", "statistics", "spooling", "laying out",
 		"waiting to read", "waiting for input")
@@ -71,7 +71,7 @@ func computeBlocks(ctx context.Context, o *Options, writers []*output.Writer, re
 	rasters := &Rasterizer{Plan: p.Rasterizing, Vectors: job.Values.Vectors, Timings: o.Timings, Log: o.Log}
 	defer rasters.Drop()
 	if len(job.Inputs.VectorsToRasterize()) > 0 {
-		o.Tracker.at("rasterising")
+		o.Tracker.at("rasterizing")
 	}
 	inputs, notes, err := rasters.Rasterize(ctx, job.Inputs)
 	if err != nil {

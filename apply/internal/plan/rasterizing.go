@@ -34,9 +34,9 @@ func (p *Plan) addVectors(job *resolve.Job) error {
 			d.Access, d.Why = "not read", "no expression uses it"
 		case f.Vector.First != f.Name && slices.ContainsFunc(list,
 			func(o *resolve.File) bool { return o.Name == f.Vector.First }):
-			d.Access, d.Why = "rasterised", "together with "+f.Vector.First+", which is the same"
+			d.Access, d.Why = "rasterized", "together with "+f.Vector.First+", which is the same"
 		default:
-			d.Access, d.Why = "rasterised",
+			d.Access, d.Why = "rasterized",
 				fmt.Sprintf("once, when the run begins, to a file of at most %s in %s", units.FormatSize(f.Vector.PixelBytes()),
 					z.Dir)
 		}

@@ -2,19 +2,19 @@ package stats
 
 import "leat/ndarray"
 
-// summarise returns the moments of at most chunk pixels without nodata, and counts them in h unless
+// summarize returns the moments of at most chunk pixels without nodata, and counts them in h unless
 // it is nil. Total stays 0. Vector routines and Go loops give the same bits: both add up every
 // fourth pixel.
-func summarise[T ndarray.Real](px []T, h *histogram) Moments {
+func summarize[T ndarray.Real](px []T, h *histogram) Moments {
 	switch p := any(px).(type) {
 	case []uint8:
-		return summariseInts(p, h, 0)
+		return summarizeInts(p, h, 0)
 	case []int8:
-		return summariseInts(p, h, 1<<7)
+		return summarizeInts(p, h, 1<<7)
 	case []uint16:
-		return summariseInts(p, h, 0)
+		return summarizeInts(p, h, 0)
 	case []int16:
-		return summariseInts(p, h, 1<<15)
+		return summarizeInts(p, h, 1<<15)
 	}
 	if len(px) == 0 {
 		return Moments{}
@@ -24,7 +24,7 @@ func summarise[T ndarray.Real](px []T, h *histogram) Moments {
 	if mean-mean != 0 { // some are NaN or infinite, or the sum overflows
 		kept, n, nans := finite(px)
 		if n < len(px) {
-			m := summarise(kept[:n], h)
+			m := summarize(kept[:n], h)
 			m.NaN, m.Infinite = int64(nans), int64(len(px)-n-nans)
 			return m
 		}
@@ -36,7 +36,7 @@ func summarise[T ndarray.Real](px []T, h *histogram) Moments {
 	return secondPass(px, mean, lo, hi, h)
 }
 
-// secondPass is summarise for finite pixels whose mean, smallest and largest value are known.
+// secondPass is summarize for finite pixels whose mean, smallest and largest value are known.
 func secondPass[T ndarray.Real](px []T, mean float64, lo, hi T, h *histogram) Moments {
 	var squares float64
 	if h == nil {
@@ -50,10 +50,10 @@ func secondPass[T ndarray.Real](px []T, mean float64, lo, hi T, h *histogram) Mo
 	return Moments{Valid: int64(len(px)), Min: float64(lo), Max: float64(hi), Mean: mean, M2: squares}
 }
 
-// summariseRows is summarise for four rows of equal width, stride pixels apart. Vector routines add
+// summarizeRows is summarize for four rows of equal width, stride pixels apart. Vector routines add
 // up all of them at the same time, since one sum would wait for its last addition. It returns false
 // if they can't.
-func summariseRows(px []float32, width, stride int, h *histogram) (m [4]Moments, ok bool) {
+func summarizeRows(px []float32, width, stride int, h *histogram) (m [4]Moments, ok bool) {
 	i, s, lo, hi := sumRowsFast(px, width, stride)
 	if i == 0 {
 		return m, false
@@ -62,7 +62,7 @@ func summariseRows(px []float32, width, stride int, h *histogram) (m [4]Moments,
 	for k := range mean {
 		var sum float64
 		sum, lo[k], hi[k] = sumRest(px[k*stride:][:width], i, s[k], lo[k], hi[k])
-		if mean[k] = sum / float64(width); mean[k]-mean[k] != 0 { // summarise leaves out what is not finite
+		if mean[k] = sum / float64(width); mean[k]-mean[k] != 0 { // summarize leaves out what is not finite
 			return m, false
 		}
 	}
@@ -181,9 +181,9 @@ func finite[T ndarray.Real](px []T) (kept [chunk]T, n, nans int) {
 	return kept, n, nans
 }
 
-// summariseInts is summarise for 8- and 16-bit integers. It sums chunks exactly: the sum is below
+// summarizeInts is summarize for 8- and 16-bit integers. It sums chunks exactly: the sum is below
 // 2^26, the sum of squares below 2^42. offset maps the smallest value of the type to counter 0.
-func summariseInts[T uint8 | int8 | uint16 | int16](px []T, h *histogram, offset int) Moments {
+func summarizeInts[T uint8 | int8 | uint16 | int16](px []T, h *histogram, offset int) Moments {
 	if len(px) == 0 {
 		return Moments{}
 	}
