@@ -372,7 +372,8 @@ func (f *edgeFollower) straight(a *edgePoint, three []edgePoint, b *edgePoint) b
 			return false
 		}
 		// Points in even steps, or the edge turns back or is cut in two.
-		if along := (float64(x*dx) + float64(y*dy)) / length / length; math.Abs(along-float64(0.25*float64(i+1))) > 0.2 {
+		along := (float64(x*dx) + float64(y*dy)) / length / length
+		if math.Abs(along-float64(0.25*float64(i+1))) > 0.2 {
 			return false
 		}
 	}
