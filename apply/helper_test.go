@@ -15,6 +15,7 @@ import (
 
 	"leat/apply/outcome"
 	"leat/block"
+	"leat/internal/georef"
 	"leat/internal/geotiff"
 	"leat/internal/tiffwrite"
 	"leat/ndarray"
@@ -57,7 +58,7 @@ func sliceJob[T ndarray.Element](grid raster.Grid, px []T, o Output) Job {
 // may be nil.
 func write[T ndarray.Element](t testing.TB, path string, grid raster.Grid, px []T, change func(*Output)) string {
 	t.Helper()
-	if grid.Transform.Rotated() { // a job rejects rotated grids
+	if georef.Rotated(grid.Transform) { // a job rejects rotated grids
 		writeRotated(t, path, grid)
 		return path
 	}

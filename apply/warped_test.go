@@ -14,6 +14,7 @@ import (
 	"leat/apply/internal/resolve"
 	"leat/block"
 	"leat/internal/gdal"
+	"leat/internal/georef"
 	"leat/internal/pytest"
 	"leat/ndarray"
 	"leat/raster"
@@ -161,7 +162,7 @@ func TestRealWarpMatchesGdalwarp(t *testing.T) {
 	list = append(list, warpCase{Path: b8, Reference: b4, Method: "average"},
 		warpCase{Path: b4, Reference: b8, Method: "cubic"},
 		warpCase{Path: rgb, Reference: nir, Method: "lanczos"})
-	if g := gridAt(t, rotated); g.HasTransform && g.Transform.Rotated() && !g.CRS.IsZero() {
+	if g := gridAt(t, rotated); g.HasTransform && georef.Rotated(g.Transform) && !g.CRS.IsZero() {
 		north := write(t, filepath.Join(t.TempDir(), "north.tif"),
 			raster.Grid{Width: 90, Height: 80, HasTransform: true, CRS: g.CRS,
 				Transform: raster.Transform{boundsOf(g)[0], (boundsOf(g)[2] - boundsOf(g)[0]) / 90, 0, boundsOf(g)[3],

@@ -26,7 +26,7 @@ func (t Transform) Apply(col, row float64) (x, y float64) {
 // Invert returns the pixel coordinate of map coordinates, and false when the transform is
 // degenerate. x and y may be infinite unless the transform is rotated.
 func (t Transform) Invert(x, y float64) (col, row float64, ok bool) {
-	if !t.Rotated() { // the formula below would overflow, underflow, or multiply infinity by 0
+	if !t.rotated() { // the formula below would overflow, underflow, or multiply infinity by 0
 		if t[1] == 0 || t[5] == 0 || math.IsNaN(t[1]) || math.IsNaN(t[5]) {
 			return 0, 0, false
 		}
@@ -40,8 +40,8 @@ func (t Transform) Invert(x, y float64) (col, row float64, ok bool) {
 	return (float64(x*t[5]) - float64(y*t[2])) / det, (float64(y*t[1]) - float64(x*t[4])) / det, true
 }
 
-// Rotated reports whether the grid is rotated or sheared against the axes of the map.
-func (t Transform) Rotated() bool { return t[2] != 0 || t[4] != 0 }
+// rotated reports whether the grid is rotated or sheared against the axes of the map.
+func (t Transform) rotated() bool { return t[2] != 0 || t[4] != 0 }
 
 // Shift returns the transform of a window whose upper left pixel is (col, row) of this one.
 func (t Transform) Shift(col, row int) Transform {

@@ -177,7 +177,7 @@ func (a *Array) viewed(v view) (*Array, error) {
 	return &Array{pool: a.pool, obj: a.obj, view: v, mode: a.mode, part: a.whole()}, nil
 }
 
-// Seal makes an array of New or PutWritable read-only for other processes, for ever. If a process
+// Seal makes an array of New or NewOf read-only for other processes, for ever. If a process
 // has it attached for writing for longer than a moment, the error wraps ErrWriters and nothing has
 // changed. a itself, and what the same Pool attached for ReadWrite, stay writable. Only the process
 // that made an array can seal it.

@@ -82,6 +82,17 @@ func numbers(n int, seed uint64) []byte {
 	return b
 }
 
+// writable returns a new array of these bytes.
+func writable(s *Pool, b []byte) (*Array, error) {
+	a, err := s.New(ndarray.Uint8, len(b))
+	if err != nil {
+		return nil, err
+	}
+	mem, err := Slice[byte](a)
+	copy(mem, b)
+	return a, err
+}
+
 // digest is a sum over the elements of a view in C order, found one by one by their indices.
 func digest(v view, mem []byte) uint64 {
 	sum := fnv.New64a()

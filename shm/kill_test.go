@@ -36,7 +36,7 @@ func childBusy([]string) error {
 				return err
 			}
 			for i := range 4 {
-				a, err := s.PutWritable(numbers(arenaMax<<i, 1))
+				a, err := writable(s, numbers(arenaMax<<i, 1))
 				if err != nil {
 					return err
 				}

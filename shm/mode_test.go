@@ -46,7 +46,7 @@ func TestWritesOfOtherProcessesAreSeen(t *testing.T) {
 
 func TestSealRefusesWriters(t *testing.T) {
 	inMemoryAndNamed(t, func(t *testing.T, s *Pool) {
-		a := must(s.PutWritable(numbers(100_000, 1)))(t)
+		a := must(writable(s, numbers(100_000, 1)))(t)
 		h := must(a.Handle())(t)
 		p := hold(t, h, ReadWrite)
 		if err := a.Seal(); !errors.Is(err, ErrWriters) {

@@ -24,9 +24,6 @@ func TestArraysLargerThanMemory(t *testing.T) {
 			if a, err := s.Put(v); !errors.Is(err, ErrNoSpace) {
 				t.Errorf("%v, Put of %d: %v, %v", place, n, a, err)
 			}
-			if a, err := s.PutWritable(v); !errors.Is(err, ErrNoSpace) {
-				t.Errorf("%v, PutWritable of %d: %v, %v", place, n, a, err)
-			}
 			if h, err := s.Pack(v); !errors.Is(err, ErrNoSpace) {
 				t.Errorf("%v, Pack of %d: %.80s, %v", place, n, h, err)
 			}
@@ -37,8 +34,8 @@ func TestArraysLargerThanMemory(t *testing.T) {
 		}
 		v := &ndarray.Array{Type: ndarray.Float64, Shape: []int{math.MaxInt64}, Strides: []int{0},
 			Data: make([]byte, 8)}
-		if a, err := s.PutWritable(v); !errors.Is(err, ErrNoSpace) {
-			t.Errorf("%v, PutWritable of floats: %v, %v", place, a, err)
+		if a, err := s.Put(v); !errors.Is(err, ErrNoSpace) {
+			t.Errorf("%v, Put of floats: %v, %v", place, a, err)
 		}
 		check(t, s.Close())
 	}
@@ -56,14 +53,11 @@ func TestViewLargerThanMemoryIsNotCopied(t *testing.T) {
 		s, other := must(Open(&Options{Place: place}))(t), must(Open(nil))(t)
 		defer s.Close()
 		defer other.Close()
-		a := must(s.PutWritable([]byte{7}))(t)
+		a := must(writable(s, []byte{7}))(t)
 		h := must(parseHandle(must(a.Handle())(t)))(t)
 		h.view.shape, h.view.strides = []int{math.MaxInt64}, []int{0}
 		for _, mode := range []Mode{ReadOnly, ReadWrite, CopyOnWrite} {
 			v := must(other.Attach(h.text(), mode))(t)
-			if b, err := other.PutWritable(v); !errors.Is(err, ErrNoSpace) {
-				t.Errorf("%v, %v, PutWritable: %v, %v", place, mode, b, err)
-			}
 			b, err := other.Put(v)
 			if mode == CopyOnWrite { // private: it would have to be copied
 				if !errors.Is(err, ErrNoSpace) {

@@ -83,28 +83,25 @@ func (s *Pool) Close() error {
 }
 
 // put shares v. It does not copy what is shared already.
-func (s *Pool) put(v any, shape []int, open bool) (*object, view, error) {
+func (s *Pool) put(v any, shape []int) (*object, view, error) {
 	src, err := sourceOf(v, shape)
 	if err != nil {
 		return nil, view{}, wrapNoSpace(err)
 	}
 	defer src.keepAlive()
-	if !open {
-		if o, vw, ok := s.shared(src); ok {
-			return o, vw, nil
-		}
+	if o, vw, ok := s.shared(src); ok {
+		return o, vw, nil
 	}
 	if err := checkSize(src.length); err != nil {
 		return nil, view{}, err
 	}
-	return s.copyOf(src, open)
+	return s.copyOf(src)
 }
 
 // copyOf shares a copy of src.
-func (s *Pool) copyOf(src *input, open bool) (*object, view, error) {
-	p := &allocation{elem: src.view.elem, shape: src.view.shape, fortran: src.order, length: src.length, src: src,
-		open: open}
-	if !open && src.length <= arenaMax && (s.opts.Place == Auto || s.opts.Place == Memfd) {
+func (s *Pool) copyOf(src *input) (*object, view, error) {
+	p := &allocation{elem: src.view.elem, shape: src.view.shape, fortran: src.order, length: src.length, src: src}
+	if src.length <= arenaMax && (s.opts.Place == anyPlace || s.opts.Place == Memfd) {
 		o, err := s.putSmall(p)
 		if err == nil {
 			return o, p.view(o.data), nil

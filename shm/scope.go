@@ -112,20 +112,11 @@ func (c *Scope) Put(v any, shape ...int) (*Array, error) {
 		return nil, err
 	}
 	defer c.running.RUnlock()
-	return c.put(v, shape, false)
+	return c.put(v, shape)
 }
 
-// PutWritable is Put of an array that others may attach for ReadWrite until Seal. It always copies.
-func (c *Scope) PutWritable(v any, shape ...int) (*Array, error) {
-	if err := c.begin(); err != nil {
-		return nil, err
-	}
-	defer c.running.RUnlock()
-	return c.put(v, shape, true)
-}
-
-func (c *Scope) put(v any, shape []int, open bool) (*Array, error) {
-	o, vw, err := c.pool.put(v, shape, open)
+func (c *Scope) put(v any, shape []int) (*Array, error) {
+	o, vw, err := c.pool.put(v, shape)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +207,7 @@ func (c *Scope) Pack(v any, shape ...int) (Handle, error) {
 			return c.pool.packInline(src)
 		}
 	}
-	a, err := c.put(v, shape, false)
+	a, err := c.put(v, shape)
 	if err != nil {
 		return "", err
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 
+	"leat/internal/georef"
 	"leat/raster"
 )
 
@@ -164,7 +165,7 @@ func (d *infoDoc) warn(info *raster.Info) {
 	case d.Transform == nil:
 		add("a coordinate reference system, but no coordinates")
 	}
-	if info.Grid.Transform.Rotated() {
+	if georef.Rotated(info.Grid.Transform) {
 		add("the grid is rotated: leat apply has to warp it onto another one (--grid)")
 	}
 	const large = 2048

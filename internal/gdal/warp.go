@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"leat/internal/georef"
 	"leat/ndarray"
 	"leat/raster"
 )
@@ -258,7 +259,7 @@ func (w *Warped) computeFootprint(o *WarpOptions) error {
 // period returns the distances after which the columns of a grid may repeat: 360 degrees of
 // longitude or, in cylindrical projections such as Mercator's, the equator of WGS 84.
 func period(t raster.Transform) []float64 {
-	if t.Rotated() {
+	if georef.Rotated(t) {
 		return nil
 	}
 	const equator = 2 * math.Pi * 6378137

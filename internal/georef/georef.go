@@ -1,5 +1,6 @@
 // Package georef compares, checks and encodes ground control points and rational polynomial
-// coefficients, for the drivers of package raster and for outputs.
+// coefficients, for the drivers of package raster and for outputs. It distinguishes geographic from
+// projected coordinate reference systems.
 package georef
 
 import (
@@ -42,3 +43,6 @@ func Finite(t raster.Transform) bool {
 	}
 	return true
 }
+
+// Rotated reports whether a grid is rotated or sheared against the axes of the map.
+func Rotated(t raster.Transform) bool { return t[2] != 0 || t[4] != 0 }

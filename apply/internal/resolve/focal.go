@@ -8,6 +8,7 @@ import (
 	"leat/block"
 	"leat/internal/expr"
 	"leat/internal/gdal"
+	"leat/internal/georef"
 	"leat/internal/tiffwrite"
 	"leat/raster"
 )
@@ -61,13 +62,13 @@ func ground(grid raster.Grid, domain block.Window) expr.Ground {
 		return expr.GroundUnits
 	case !grid.HasTransform:
 		return expr.NoGround
-	case !crs.Geographic() && !crs.Projected():
+	case !georef.Geographic(crs) && !georef.Projected(crs):
 		crs = lookUp(crs)
 	}
 	switch {
-	case crs.Geographic():
+	case georef.Geographic(crs):
 		return expr.GroundDegrees
-	case crs.Projected():
+	case georef.Projected(crs):
 		return expr.GroundUnits
 	}
 	return expr.UnknownGround

@@ -38,7 +38,7 @@ func findGrid(job *jobspec.Job, in *Inputs) (_ raster.Grid, domain block.Window,
 	if ref.Width > jobspec.MaxGridSide || ref.Height > jobspec.MaxGridSide || !georef.Finite(ref.Transform) {
 		return ref, domain, fmt.Errorf("%s has %d x %d pixels and the transform %v: expected at most %d a side and finite numbers", refName, ref.Width, ref.Height, ref.Transform, jobspec.MaxGridSide)
 	}
-	if ref.Transform.Rotated() && c.PixelSize[0] == 0 {
+	if georef.Rotated(ref.Transform) && c.PixelSize[0] == 0 {
 		return ref, domain, rotatedError(ref, refName, refPath, in)
 	}
 	var cover coverage
@@ -169,7 +169,7 @@ func OffGrid(g, ref raster.Grid) string {
 	switch {
 	case g.HasTransform != ref.HasTransform:
 		d = append(d, "one is georeferenced and the other is not")
-	case g.Transform.Rotated():
+	case georef.Rotated(g.Transform):
 		d = append(d, "it is rotated")
 	case g.Transform[5]*ref.Transform[5] < 0:
 		d = append(d, map[bool]string{true: "its rows run from south to north",
@@ -208,7 +208,7 @@ func pixelSize(g raster.Grid) string {
 func rotatedError(ref raster.Grid, name, path string, in *Inputs) error {
 	err := &outcome.FieldError{Field: "Controls.Grid", Value: NorthUp(ref, path)}
 	for _, f := range in.Files {
-		if g := f.Info.Grid; f.Path != path && g.HasTransform && !g.Transform.Rotated() {
+		if g := f.Info.Grid; f.Path != path && g.HasTransform && !georef.Rotated(g.Transform) {
 			err.Field, err.Value = "Controls.Reference", f.Name
 			break
 		}

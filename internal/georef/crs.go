@@ -1,9 +1,10 @@
-package raster
+package georef
 
 import (
 	"strings"
 
 	"leat/internal/wkt"
+	"leat/raster"
 )
 
 // Values of the geo key of the model type.
@@ -13,21 +14,19 @@ const (
 	modelGeographic = 2
 )
 
-// Geographic reports whether coordinates are longitudes and latitudes, as far as the geo keys or
-// the WKT say so.
-func (c CRS) Geographic() bool { return c.model() == modelGeographic }
+// Geographic reports whether coordinates of a system are longitudes and latitudes, as far as its
+// geo keys or its WKT say so.
+func Geographic(c raster.CRS) bool { return modelOf(c) == modelGeographic }
 
-// Projected reports whether coordinates are lengths in a map projection, as far as the geo keys or
-// the WKT say so.
-func (c CRS) Projected() bool { return c.model() == modelProjected }
+// Projected reports whether coordinates of a system are lengths in a map projection, as far as its
+// geo keys or its WKT say so.
+func Projected(c raster.CRS) bool { return modelOf(c) == modelProjected }
 
-// model returns 0 for other systems, such as geocentric and local ones, and for unknown ones.
-func (c CRS) model() uint16 {
+// modelOf returns 0 for other systems, such as geocentric and local ones, and for unknown ones.
+func modelOf(c raster.CRS) uint16 {
 	if c.Keys != nil {
-		for _, k := range c.Keys.defining() {
-			if k.id == keyModelType && (k.value == modelProjected || k.value == modelGeographic) {
-				return k.value
-			}
+		if m := keyModel(c.Keys.Directory); m != 0 {
+			return m
 		}
 	}
 	if c.WKT == "" {
@@ -50,6 +49,21 @@ func (c CRS) model() uint16 {
 		}
 	case "PROJCS", "PROJCRS", "PROJECTEDCRS", "DERIVEDPROJCRS":
 		return modelProjected
+	}
+	return 0
+}
+
+// keyModel returns the model type that a directory of geo keys gives, 0 if none of the two.
+func keyModel(directory []uint16) uint16 {
+	if len(directory) < 4 {
+		return 0
+	}
+	end := min(len(directory), 4+4*int(directory[3])) // entries after the announced ones do not count
+	for i := 4; i+4 <= end; i += 4 {
+		id, tag, value := directory[i], directory[i+1], directory[i+3]
+		if id == keyModelType && tag == 0 && (value == modelProjected || value == modelGeographic) {
+			return value
+		}
 	}
 	return 0
 }
