@@ -91,7 +91,7 @@ func (d *checkDoc) text(w io.Writer) error {
 	case d.SealBroken:
 		line("seal", "broken")
 	case d.Preserved:
-		line("seal", "whole")
+		line("seal", "intact")
 	}
 	return t.Flush()
 }

@@ -61,7 +61,7 @@ func gridOf(ctx context.Context, job *apply.Job, text string) (g raster.Grid, er
 	case !(box[0] < box[2]) || !(box[1] < box[3]):
 		return bad("the box is empty: give min x, min y, max x, max y, and then the size of pixels")
 	case x <= 0 || y <= 0:
-		return bad("the size of pixels is to be above 0")
+		return bad("the pixel size must be above 0")
 	}
 	width, height := (box[2]-box[0])/x, (box[3]-box[1])/y
 	// As far as decimals can be off: a thousandth of a pixel.

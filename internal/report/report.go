@@ -312,10 +312,12 @@ func pixelText(n int64) string {
 	switch {
 	case n < 1e6:
 		return fmt.Sprint(n)
-	case n < 1e9:
+	case n < 999_500_000:
 		return fmt.Sprintf("%.3g million", float64(n)/1e6)
+	case n < 999_500_000_000:
+		return fmt.Sprintf("%.3g billion", float64(n)/1e9)
 	}
-	return fmt.Sprintf("%.3g billion", float64(n)/1e9)
+	return fmt.Sprintf("%.0f billion", float64(n)/1e9)
 }
 
 // numberText returns a measured number to five digits; pointers may be nil.

@@ -128,6 +128,9 @@ func TestPixelsAreCounted(t *testing.T) {
 		{9, .0068, "9", "&lt; 0.01 Mpixel/s"},
 		{999_999, 2, "999999", "0.50 Mpixel/s"},
 		{30_140_100, 10, "30.1 million", "3.0 Mpixel/s"},
+		{999_499_999, 10, "999 million", "100 Mpixel/s"},
+		{999_500_000, 10, "1 billion", "100 Mpixel/s"},
+		{1_234_500_000_000, 60, "1234 billion", "20575 Mpixel/s"},
 		{128_000_000_000, 60, "128 billion", "2133 Mpixel/s"},
 	} {
 		r := sampleReport(t)
