@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"io"
-	"leat/internal/vectorcopy"
 	"log/slog"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"leat/apply/outcome"
 	"leat/block"
 	"leat/codec"
+	"leat/internal/vectorcopy"
 	"leat/ndarray"
 	"leat/objstore"
 	"leat/raster"

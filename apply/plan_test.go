@@ -3,8 +3,6 @@ package apply
 import (
 	"context"
 	"fmt"
-	"leat/internal/expr"
-	"leat/internal/tilecache"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,9 +12,11 @@ import (
 	"pgregory.net/rapid"
 
 	"leat/block"
+	"leat/internal/expr"
 	"leat/internal/geotiff"
 	"leat/internal/proctest"
 	"leat/internal/pytest"
+	"leat/internal/tilecache"
 	"leat/ndarray"
 	"leat/raster"
 )

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"leat/objstore/internal/transport"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"leat/objstore"
+	"leat/objstore/internal/transport"
 )
 
 // forgetful forwards connections to a server until it drops those that it has: they stay open but

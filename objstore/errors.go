@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"leat/internal/storeurl"
-	"leat/objstore/internal/transport"
 	"net"
 	"net/http"
 	"strings"
 	"syscall"
 	"time"
+
+	"leat/internal/storeurl"
+	"leat/objstore/internal/transport"
 )
 
 var (

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"leat/objstore/internal/transport"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"leat/objstore"
+	"leat/objstore/internal/transport"
 )
 
 // wantAbout checks that err is about an object, and that its status is status; 0: there was no

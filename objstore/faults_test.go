@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"leat/objstore/internal/transport"
 	"math"
 	"net"
 	"net/http"
@@ -22,6 +21,7 @@ import (
 	"time"
 
 	"leat/objstore"
+	"leat/objstore/internal/transport"
 )
 
 func TestShortRangeIsResumed(t *testing.T) {

@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"leat/internal/storeurl"
-	"leat/objstore/internal/transport"
 	"math"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+
+	"leat/internal/storeurl"
+	"leat/objstore/internal/transport"
 )
 
 // web is a Source that reads from one host over http or https.

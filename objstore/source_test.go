@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"leat/objstore/internal/transport"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,6 +19,7 @@ import (
 
 	"leat/internal/objstoretest"
 	"leat/objstore"
+	"leat/objstore/internal/transport"
 )
 
 func open(t *testing.T, url string, o *objstore.Options) *objstore.Bucket {

@@ -3,13 +3,13 @@
 package stage
 
 import (
-	"leat/internal/stagedir"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"leat/internal/localdir"
+	"leat/internal/stagedir"
 )
 
 // usedOf is when an object was last used, as the directory has it.

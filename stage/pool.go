@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"leat/internal/stagedir"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 
 	"leat/internal/bytepool"
 	"leat/internal/lockfile"
+	"leat/internal/stagedir"
 	"leat/objstore"
 	"leat/stage/internal/index"
 	"leat/stage/internal/store"

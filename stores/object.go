@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"leat/internal/stagedir"
 	"sync"
 	"sync/atomic"
 
 	"leat/apply/outcome"
 	"leat/internal/ranged"
+	"leat/internal/stagedir"
 	"leat/objstore"
 	"leat/raster"
 	"leat/stage"

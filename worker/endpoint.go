@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"leat/internal/worker/protocol"
 	"log/slog"
 	"strconv"
 	"strings"
+
+	"leat/internal/worker/protocol"
 )
 
 // Endpoint holds what a worker needs to join a run: the coordinator's addresses, the pin of its

@@ -3,13 +3,14 @@ package worker
 import (
 	"encoding/json"
 	"fmt"
-	"leat/internal/worker/protocol"
 	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"leat/internal/worker/protocol"
 )
 
 func someEndpoint() Endpoint {

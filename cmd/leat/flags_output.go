@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"leat/internal/gdal"
 	"math"
 	"os"
 	"slices"
@@ -17,6 +16,7 @@ import (
 
 	"leat/apply"
 	"leat/internal/expr"
+	"leat/internal/gdal"
 	"leat/internal/lazyregexp"
 	"leat/internal/overview"
 	"leat/internal/storeurl"

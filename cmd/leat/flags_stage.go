@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"leat/internal/stagedir"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"leat/internal/listen"
+	"leat/internal/stagedir"
 	"leat/internal/units"
 	"leat/stage"
 )

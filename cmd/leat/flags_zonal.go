@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"leat/internal/vectorcopy"
 	"os"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"leat/apply"
 	"leat/internal/gdal"
 	"leat/internal/storeurl"
+	"leat/internal/vectorcopy"
 	"leat/internal/zonal"
 	"leat/internal/zonaljob"
 )

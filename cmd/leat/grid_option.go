@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"leat/internal/vectorcopy"
 	"math"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"leat/internal/lazyregexp"
 	"leat/internal/regular"
 	"leat/internal/storeurl"
+	"leat/internal/vectorcopy"
 	"leat/raster"
 )
 

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"leat/internal/worker/runerror"
 	"strings"
 
 	"leat/internal/terminal"
+	"leat/internal/worker/runerror"
 	"leat/worker"
 )
 

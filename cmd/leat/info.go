@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"leat/internal/localpath"
 
 	"github.com/spf13/cobra"
 
 	"leat/internal/gdal"
+	"leat/internal/localpath"
 	"leat/internal/preview"
 	"leat/internal/storeurl"
 	"leat/raster"

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"leat/internal/driver"
 
+	"leat/internal/driver"
 	"leat/internal/stats"
 	"leat/ndarray"
 	"leat/raster"

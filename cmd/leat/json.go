@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"leat/internal/georef"
 	"math"
 	"strconv"
 	"time"
 
+	"leat/internal/georef"
 	"leat/internal/terminal"
 	"leat/raster"
 	"leat/timing"

@@ -2,10 +2,10 @@ package main
 
 import (
 	"errors"
-	"leat/internal/localpath"
 	"strings"
 
 	"leat/apply"
+	"leat/internal/localpath"
 	"leat/internal/storeurl"
 )
 

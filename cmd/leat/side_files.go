@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"leat/internal/localpath"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/apply"
+	"leat/internal/localpath"
 	"leat/internal/preview"
 	"leat/internal/regular"
 	"leat/internal/storeurl"

@@ -3,13 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"leat/internal/storeurl"
 	"net/url"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
 
+	"leat/internal/storeurl"
 	"leat/internal/terminal"
 	"leat/objstore"
 )

@@ -3,9 +3,9 @@ package expr
 import (
 	"bytes"
 	"fmt"
-	"leat/internal/scalarvalue"
 	"math"
 
+	"leat/internal/scalarvalue"
 	"leat/ndarray"
 )
 

@@ -2,9 +2,9 @@ package expr
 
 import (
 	"bytes"
-	"leat/internal/scalarvalue"
 	"math"
 
+	"leat/internal/scalarvalue"
 	"leat/ndarray"
 )
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"leat/internal/driver"
 	"os"
 	"runtime"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/driver"
 	"leat/internal/regular"
 	"leat/raster"
 )

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"leat/internal/driver"
 	"math"
 	"os"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/sys/unix"
 
+	"leat/internal/driver"
 	"leat/ndarray"
 	"leat/raster"
 )

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"leat/internal/driver"
 
+	"leat/internal/driver"
 	"leat/raster"
 )
 

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"leat/internal/driver"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"leat/internal/driver"
 	"leat/ndarray"
 	"leat/raster"
 )

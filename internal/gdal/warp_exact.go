@@ -4,14 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"leat/internal/driver"
-	"leat/internal/scalarvalue"
 	"math"
 	"runtime"
 	"strings"
 	"sync"
 	"unsafe"
 
+	"leat/internal/driver"
+	"leat/internal/scalarvalue"
 	"leat/ndarray"
 	"leat/raster"
 )

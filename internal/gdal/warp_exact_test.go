@@ -3,13 +3,13 @@ package gdal
 import (
 	"errors"
 	"fmt"
-	"leat/internal/scalarvalue"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"leat/internal/pytest"
+	"leat/internal/scalarvalue"
 	"leat/ndarray"
 	"leat/raster"
 )

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"leat/internal/scalarvalue"
 	"math"
 	"runtime"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"unsafe"
 
 	"leat/internal/driver"
+	"leat/internal/scalarvalue"
 	"leat/ndarray"
 	"leat/raster"
 )

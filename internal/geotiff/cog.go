@@ -3,8 +3,9 @@ package geotiff
 import (
 	"bytes"
 	"fmt"
-	"leat/internal/tiff"
 	"strings"
+
+	"leat/internal/tiff"
 )
 
 // Limits of what COGFault reads and accepts.

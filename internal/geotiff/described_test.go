@@ -2,12 +2,12 @@ package geotiff
 
 import (
 	"encoding/json"
-	"leat/internal/scalarvalue"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"leat/internal/pytest"
+	"leat/internal/scalarvalue"
 	"leat/raster"
 )
 

@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"leat/internal/driver"
 	"math"
 	"strings"
 
+	"leat/internal/driver"
 	"leat/internal/tiff"
 	"leat/raster"
 )

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"leat/internal/tilecache"
 	"slices"
 
 	"leat/internal/driver"
+	"leat/internal/tilecache"
 	"leat/ndarray"
 	"leat/raster"
 )

@@ -3,10 +3,11 @@ package geotiff
 import (
 	"bytes"
 	"encoding/binary"
-	"leat/internal/tiff"
 	"slices"
 	"sort"
 	"testing"
+
+	"leat/internal/tiff"
 )
 
 // tag is a directory entry for handmade. Text has one value per byte.

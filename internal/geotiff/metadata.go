@@ -3,11 +3,11 @@ package geotiff
 import (
 	"encoding/xml"
 	"io"
-	"leat/internal/colortable"
 	"math"
 	"strconv"
 	"strings"
 
+	"leat/internal/colortable"
 	"leat/internal/tiff"
 	"leat/raster"
 )

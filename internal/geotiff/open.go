@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"leat/internal/driver"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"leat/internal/driver"
 )
 
 // Open opens the GeoTIFF at path, with the overviews, the mask, the transform and the metadata in

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"io"
 	"io/fs"
-	"leat/internal/driver"
-	"leat/internal/tilecache"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -13,7 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"leat/internal/driver"
 	"leat/internal/rastertest"
+	"leat/internal/tilecache"
 	"leat/ndarray"
 	"leat/raster"
 )

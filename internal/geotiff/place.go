@@ -2,9 +2,9 @@ package geotiff
 
 import (
 	"encoding/binary"
-	"leat/internal/scalarvalue"
 	"math"
 
+	"leat/internal/scalarvalue"
 	"leat/internal/tiff"
 	"leat/ndarray"
 )

@@ -2,10 +2,10 @@ package geotiff
 
 import (
 	"context"
-	"leat/internal/tilecache"
 	"slices"
 
 	"leat/internal/driver"
+	"leat/internal/tilecache"
 	"leat/raster"
 )
 

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"leat/internal/tilecache"
 	"math/bits"
 	"slices"
 	"sync"
 
 	"leat/internal/tiff"
+	"leat/internal/tilecache"
 	"leat/raster"
 )
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"leat/internal/tilecache"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -16,6 +15,7 @@ import (
 	"leat/internal/driver"
 	"leat/internal/rastertest"
 	"leat/internal/tiff"
+	"leat/internal/tilecache"
 	"leat/ndarray"
 	"leat/raster"
 )

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
-	"leat/internal/listen"
 	"net"
 	"net/http"
 	"net/netip"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"leat/internal/listen"
 )
 
 var everyPath = []string{"/", "/status.json", "/events", "/metrics", "/nothing", "/page.html", "//", "/../status.json"}

@@ -6,10 +6,10 @@ package overview
 import (
 	"encoding/binary"
 	"fmt"
-	"leat/internal/scalarvalue"
 	"math"
 	"strings"
 
+	"leat/internal/scalarvalue"
 	"leat/ndarray"
 )
 

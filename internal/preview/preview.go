@@ -7,10 +7,10 @@ import (
 	"image"
 	"image/png"
 	"io"
-	"leat/internal/driver"
 	"math"
 	"slices"
 
+	"leat/internal/driver"
 	"leat/internal/tempfile"
 	"leat/ndarray"
 	"leat/raster"

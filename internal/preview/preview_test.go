@@ -4,12 +4,12 @@ import (
 	"image"
 	"image/color"
 	"image/png"
-	"leat/internal/driver"
 	"math"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"leat/internal/driver"
 	"leat/internal/rastertest"
 	"leat/ndarray"
 	"leat/raster"

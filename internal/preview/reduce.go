@@ -1,9 +1,9 @@
 package preview
 
 import (
-	"leat/internal/scalarvalue"
 	"math/cmplx"
 
+	"leat/internal/scalarvalue"
 	"leat/ndarray"
 )
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"leat/internal/driver"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"leat/internal/driver"
 	"leat/objstore"
 	"leat/raster"
 )

@@ -6,11 +6,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"leat/internal/tilecache"
 	"math/rand/v2"
 	"sync"
 	"testing"
 
+	"leat/internal/tilecache"
 	"leat/ndarray"
 	"leat/raster"
 )

@@ -3,12 +3,12 @@ package rastertest
 import (
 	"fmt"
 	"io"
-	"leat/internal/driver"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
 
+	"leat/internal/driver"
 	"leat/ndarray"
 	"leat/raster"
 )

@@ -7,7 +7,6 @@ package stac
 import (
 	"encoding/json"
 	"fmt"
-	"leat/internal/georef"
 	"math"
 	"net/url"
 	"path"
@@ -16,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"leat/internal/georef"
 	"leat/internal/storeurl"
 	"leat/ndarray"
 	"leat/raster"

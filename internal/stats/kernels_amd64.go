@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"golang.org/x/sys/cpu"
+
 	"leat/ndarray"
 )
 

@@ -2,9 +2,9 @@ package stats
 
 import (
 	"bytes"
-	"leat/internal/scalarvalue"
 	"math"
 
+	"leat/internal/scalarvalue"
 	"leat/ndarray"
 )
 

@@ -2,8 +2,9 @@ package tiffwrite
 
 import (
 	"fmt"
-	"leat/internal/tiff"
 	"sync"
+
+	"leat/internal/tiff"
 )
 
 // DecodeTile decodes one tile that [Encoder.Encode] wrote, frame included. It fills dst with

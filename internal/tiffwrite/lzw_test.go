@@ -3,10 +3,11 @@ package tiffwrite
 import (
 	"bytes"
 	"io"
-	"leat/internal/tiff"
 	"testing"
 
 	"golang.org/x/image/tiff/lzw"
+
+	"leat/internal/tiff"
 )
 
 // FuzzLZW compares the decoder with golang.org/x/image's and with the encoder.

@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"leat/internal/tiff"
 	"math"
 	"os"
 	"slices"
 	"syscall"
+
+	"leat/internal/tiff"
 )
 
 // TileRef is the position of an encoded tile in the source. It spans exactly what Encode appended,

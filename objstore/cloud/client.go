@@ -4,7 +4,6 @@ package cloud
 
 import (
 	"fmt"
-	"leat/objstore/internal/transport"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"leat/internal/storeurl"
 	"leat/objstore"
+	"leat/objstore/internal/transport"
 )
 
 // answerWithin limits the time until a store answers after it has received a part, or a request to

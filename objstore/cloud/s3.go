@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"leat/internal/storeurl"
 	"net/http"
 	"net/url"
 	"time"
@@ -25,6 +24,7 @@ import (
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/s3blob"
 
+	"leat/internal/storeurl"
 	"leat/objstore"
 	"leat/objstore/internal/transport"
 )

@@ -1,10 +1,11 @@
 package pbs
 
 import (
-	"leat/internal/worker/workertest"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"leat/internal/worker/workertest"
 )
 
 func TestIdentifiers(t *testing.T) {

@@ -2,9 +2,9 @@ package pbs
 
 import (
 	"fmt"
-	"leat/internal/worker/protocol"
 	"strings"
 
+	"leat/internal/worker/protocol"
 	"leat/worker"
 	"leat/worker/internal/batch"
 )

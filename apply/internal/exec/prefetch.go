@@ -3,7 +3,6 @@ package exec
 import (
 	"context"
 	"fmt"
-	"leat/internal/driver"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -12,6 +11,7 @@ import (
 	"leat/apply/internal/plan"
 	"leat/apply/internal/resolve"
 	"leat/block"
+	"leat/internal/driver"
 	"leat/raster"
 )
 

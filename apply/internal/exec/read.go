@@ -3,15 +3,15 @@ package exec
 import (
 	"context"
 	"fmt"
-	"leat/internal/driver"
-	"leat/internal/expr"
-	"leat/internal/scalarvalue"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
 
 	"leat/apply/internal/resolve"
 	"leat/block"
+	"leat/internal/driver"
+	"leat/internal/expr"
+	"leat/internal/scalarvalue"
 	"leat/ndarray"
 	"leat/shm"
 )

@@ -2,8 +2,8 @@ package exec
 
 import (
 	"iter"
-	"leat/apply/internal/spool"
 
+	"leat/apply/internal/spool"
 	"leat/block"
 )
 

@@ -3,11 +3,11 @@ package output
 import (
 	"context"
 	"fmt"
-	"leat/internal/colortable"
 	"strings"
 
 	"leat/apply/internal/jobspec"
 	"leat/apply/outcome"
+	"leat/internal/colortable"
 	"leat/internal/overview"
 	"leat/internal/tiffwrite"
 	"leat/internal/units"

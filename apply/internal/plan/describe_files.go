@@ -2,10 +2,10 @@ package plan
 
 import (
 	"fmt"
-	"leat/apply/internal/spool"
 	"slices"
 
 	"leat/apply/internal/resolve"
+	"leat/apply/internal/spool"
 	"leat/apply/outcome"
 	"leat/block"
 	"leat/internal/overview"

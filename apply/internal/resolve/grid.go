@@ -3,7 +3,6 @@ package resolve
 import (
 	"errors"
 	"fmt"
-	"leat/internal/georef"
 	"maps"
 	"math"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"leat/apply/outcome"
 	"leat/block"
 	"leat/internal/gdal"
+	"leat/internal/georef"
 	"leat/raster"
 )
 

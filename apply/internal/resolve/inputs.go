@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"leat/internal/georef"
 	"maps"
 	"slices"
 
@@ -12,6 +11,7 @@ import (
 
 	"leat/apply/internal/jobspec"
 	"leat/apply/outcome"
+	"leat/internal/georef"
 	"leat/internal/storeurl"
 	"leat/internal/units"
 	"leat/raster"

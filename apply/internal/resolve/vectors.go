@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"leat/internal/vectorcopy"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	"leat/internal/gdal"
 	"leat/internal/geotiff"
 	"leat/internal/units"
+	"leat/internal/vectorcopy"
 	"leat/ndarray"
 	"leat/raster"
 )

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"leat/internal/worker/protocol"
-	"leat/internal/worker/runerror"
 	"runtime/debug"
 	"strconv"
+
+	"leat/internal/worker/protocol"
+	"leat/internal/worker/runerror"
 )
 
 // sendTries bounds how often a result is sent again after a wrong checksum or a stalled body.

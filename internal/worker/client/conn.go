@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"leat/internal/worker/protocol"
-	"leat/worker"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -16,6 +14,9 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"leat/internal/worker/protocol"
+	"leat/worker"
 )
 
 // conn is a worker's connection to the coordinator. It carries one message at a time and is dialed

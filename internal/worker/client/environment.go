@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"leat/internal/worker/protocol"
-	"leat/worker"
 	"net"
 	"os"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+
+	"leat/internal/worker/protocol"
+	"leat/worker"
 )
 
 // isWorkerVariable reports whether name is a variable of worker processes.

@@ -1,10 +1,11 @@
 package client
 
 import (
-	"leat/internal/worker/protocol"
-	"leat/worker"
 	"strings"
 	"testing"
+
+	"leat/internal/worker/protocol"
+	"leat/worker"
 )
 
 func FuzzEnvironment(f *testing.F) {

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"leat/internal/worker/protocol"
-	"leat/worker"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,6 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"leat/internal/worker/protocol"
+	"leat/worker"
 )
 
 func testEndpoint() worker.Endpoint {

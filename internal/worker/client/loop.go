@@ -5,9 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"leat/internal/worker/protocol"
 	"math"
 	"time"
+
+	"leat/internal/worker/protocol"
 )
 
 // beat sends one heartbeat. The answer takes Times.Heartbeat unless there is news.

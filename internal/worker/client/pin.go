@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"crypto/tls"
 	"errors"
+
 	"leat/internal/worker/protocol"
 )
 

@@ -3,10 +3,11 @@ package client
 import (
 	"fmt"
 	"io"
-	"leat/internal/worker/protocol"
-	"leat/worker"
 	"os"
 	"syscall"
+
+	"leat/internal/worker/protocol"
+	"leat/worker"
 )
 
 // readSecret reads a file that only this user can have written or read. It checks the opened file,

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"leat/internal/worker/protocol"
-	"leat/internal/worker/runerror"
 	"log/slog"
 	"math"
 	"net"
@@ -16,6 +14,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"leat/internal/worker/protocol"
+	"leat/internal/worker/runerror"
 )
 
 // Lease is a block leased to a worker.

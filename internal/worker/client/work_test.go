@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"leat/internal/worker/protocol"
 	"net"
 	"strings"
 	"testing"
 	"time"
+
+	"leat/internal/worker/protocol"
 )
 
 func TestLeaseSupersededBeforeArrival(t *testing.T) {

@@ -4,8 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"leat/internal/worker/client"
 	"testing"
+
+	"leat/internal/worker/client"
 )
 
 // BenchmarkTrivialBlocks is one block of no work on its way from the coordinator to a worker and

@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"leat/internal/worker/protocol"
-	"leat/worker"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"leat/internal/worker/protocol"
+	"leat/worker"
 )
 
 // The bodies that wait for memory are not read, and go on as soon as there is some, or the run has

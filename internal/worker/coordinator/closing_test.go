@@ -5,14 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"leat/internal/worker/client"
-	"leat/worker"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"leat/internal/worker/client"
+	"leat/worker"
 )
 
 func TestDiscardWithoutCompute(t *testing.T) {

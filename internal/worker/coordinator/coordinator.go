@@ -6,9 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"leat/internal/worker/protocol"
-	"leat/internal/worker/runerror"
-	"leat/worker"
 	"log/slog"
 	"math"
 	"net"
@@ -19,6 +16,10 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"leat/internal/worker/protocol"
+	"leat/internal/worker/runerror"
+	"leat/worker"
 )
 
 // Options configures a Coordinator.

@@ -2,8 +2,9 @@ package coordinator
 
 import (
 	"fmt"
-	"leat/worker"
 	"testing"
+
+	"leat/worker"
 )
 
 func TestEachBlockIsComputedOnce(t *testing.T) {

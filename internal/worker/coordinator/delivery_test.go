@@ -4,15 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"leat/internal/worker/client"
-	"leat/internal/worker/protocol"
-	"leat/worker"
 	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"leat/internal/worker/client"
+	"leat/internal/worker/protocol"
+	"leat/worker"
 )
 
 func TestShortNetworkFailure(t *testing.T) {

@@ -2,9 +2,10 @@ package coordinator
 
 import (
 	"fmt"
-	"leat/worker"
 
 	"golang.org/x/sys/unix"
+
+	"leat/worker"
 )
 
 const (

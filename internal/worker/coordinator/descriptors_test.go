@@ -2,11 +2,12 @@ package coordinator
 
 import (
 	"errors"
-	"leat/worker"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"leat/worker"
 )
 
 func TestCheckDescriptors(t *testing.T) {

@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"leat/internal/worker/client"
-	"leat/internal/worker/protocol"
-	"leat/worker"
 	"log/slog"
 	"net"
 	"os"
@@ -16,6 +13,10 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"leat/internal/worker/client"
+	"leat/internal/worker/protocol"
+	"leat/worker"
 )
 
 // calm are the times of tests in which no worker is lost by its silence, even on a machine under

@@ -9,9 +9,10 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
-	"leat/internal/worker/protocol"
 	"math/big"
 	"time"
+
+	"leat/internal/worker/protocol"
 )
 
 // identity is the coordinator's key pair for one run.

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"leat/internal/worker/client"
-	"leat/internal/worker/protocol"
-	"leat/worker"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"leat/internal/worker/client"
+	"leat/internal/worker/protocol"
+	"leat/worker"
 )
 
 func TestCopiesForIdleWorkers(t *testing.T) {

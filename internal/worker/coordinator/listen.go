@@ -3,8 +3,6 @@ package coordinator
 import (
 	"crypto/tls"
 	"fmt"
-	"leat/internal/worker/protocol"
-	"leat/worker"
 	"log"
 	"log/slog"
 	"net"
@@ -12,6 +10,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"leat/internal/worker/protocol"
+	"leat/worker"
 )
 
 // Listen accepts workers from other machines over TLS at an address, HOST:PORT, and returns the

@@ -3,9 +3,6 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"leat/internal/worker/client"
-	"leat/internal/worker/protocol"
-	"leat/worker"
 	"net"
 	"slices"
 	"strings"
@@ -13,6 +10,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"leat/internal/worker/client"
+	"leat/internal/worker/protocol"
+	"leat/worker"
 )
 
 func TestHeartbeatTimeoutReissuesBlocks(t *testing.T) {

@@ -2,13 +2,14 @@ package coordinator
 
 import (
 	"fmt"
-	"leat/internal/worker/protocol"
-	"leat/worker"
 	"math"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
+
+	"leat/internal/worker/protocol"
+	"leat/worker"
 )
 
 // member is a worker that has joined. Coordinator.mu guards it.

@@ -8,10 +8,11 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"leat/internal/worker/protocol"
-	"leat/worker"
 	"net/http"
 	"testing"
+
+	"leat/internal/worker/protocol"
+	"leat/worker"
 )
 
 // raw is a worker that somebody else has written: it speaks to a coordinator message by message.

@@ -9,14 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"leat/internal/worker/client"
-	"leat/internal/worker/protocol"
-	"leat/worker"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"leat/internal/worker/client"
+	"leat/internal/worker/protocol"
+	"leat/worker"
 )
 
 func TestWrongToken(t *testing.T) {

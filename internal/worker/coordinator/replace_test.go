@@ -3,11 +3,12 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"leat/worker"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"leat/worker"
 )
 
 func TestFailedReplacementEndsNoRun(t *testing.T) {

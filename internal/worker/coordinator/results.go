@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"leat/internal/worker/protocol"
-	"leat/worker"
 	"net/http"
 	"time"
+
+	"leat/internal/worker/protocol"
+	"leat/worker"
 )
 
 // bodyStep is how much of a body must arrive within Times.HeartbeatTimeout. Any usable link

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"leat/internal/worker/protocol"
-	"leat/internal/worker/runerror"
-	"leat/worker"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
+
+	"leat/internal/worker/protocol"
+	"leat/internal/worker/runerror"
+	"leat/worker"
 )
 
 // RunOptions configures Run.

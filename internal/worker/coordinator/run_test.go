@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"leat/internal/worker/client"
-	"leat/internal/worker/protocol"
-	"leat/worker"
 	"log/slog"
 	"net"
 	"slices"
@@ -16,6 +13,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"leat/internal/worker/client"
+	"leat/internal/worker/protocol"
+	"leat/worker"
 )
 
 // doubles is a Launcher whose workers are goroutines.

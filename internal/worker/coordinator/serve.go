@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"leat/internal/worker/protocol"
-	"leat/worker"
 	"math"
 	"net/http"
 	"os"
@@ -16,6 +14,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"leat/internal/worker/protocol"
+	"leat/worker"
 )
 
 // refused is the reason for refusing a message.

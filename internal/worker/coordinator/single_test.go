@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"leat/worker"
 	"strings"
 	"testing"
+
+	"leat/worker"
 )
 
 func TestOneBlockWorkerEndsWhenSuperseded(t *testing.T) {

@@ -2,13 +2,13 @@ package workertest
 
 import (
 	"context"
-	"leat/internal/worker/runerror"
 	"maps"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"leat/internal/worker/runerror"
 	"leat/worker"
 )
 
