@@ -51,7 +51,7 @@ func TestDamagedRecord(t *testing.T) {
 }
 
 func TestVerifyOption(t *testing.T) {
-	for verify, sees := range map[Verify]bool{verifyFirst: false, VerifyAlways: true, VerifyNever: false} {
+	for verify, sees := range map[Verify]bool{VerifyFirst: false, VerifyAlways: true, VerifyNever: false} {
 		c := create(t, 10, &Options{Verify: verify})
 		put(t, c, 1, "entry")
 		wantEntry(t, c, 1, "entry")

@@ -149,7 +149,7 @@ func (c *Cache) forget(i int64) {
 }
 
 // isTrusted reports whether this process put or verified entry i and need not verify it again.
-func (c *Cache) isTrusted(i int64) bool { return c.verify == verifyFirst && c.verified.has(i) }
+func (c *Cache) isTrusted(i int64) bool { return c.verify == VerifyFirst && c.verified.has(i) }
 
 // readHead returns the header of the record at the offset of slot i, checked against the end of the
 // file. The checksum of a trusted header is not compared.

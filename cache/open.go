@@ -144,7 +144,7 @@ func createNamed(dir int, path, name string, n int64, o *Options) (fd int, err e
 func Load(path string, opts *Options) (*Cache, error) {
 	o := orDefault(opts)
 	err := o.validate()
-	if o.Dir != "" || o.MaxBytes != 0 || o.Durability != durabilityNone {
+	if o.Dir != "" || o.MaxBytes != 0 || o.Durability != DurabilityNone {
 		err = errors.Join(err, errors.New("Load does not accept Dir, MaxBytes or Durability"))
 	}
 	if err != nil {

@@ -314,7 +314,7 @@ func damage(t testing.TB, c *Cache, at int64) {
 }
 
 func TestDurability(t *testing.T) {
-	for _, d := range []Durability{durabilityNone, DurabilityBatch, DurabilityEach} {
+	for _, d := range []Durability{DurabilityNone, DurabilityBatch, DurabilityEach} {
 		t.Run(fmt.Sprint(d), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "named")
 			c := ok(Open(path, 3000, &Options{Durability: d}))(t)

@@ -6,12 +6,13 @@ import (
 	"log/slog"
 )
 
-// Verify is when an entry's checksum is compared with its data. By default it is when a process
-// first accesses the entry, unless the process put it itself.
+// Verify is when an entry's checksum is compared with its data.
 type Verify int
 
 const (
-	verifyFirst Verify = iota
+	// VerifyFirst verifies an entry when a process first accesses it, unless the process put it
+	// itself. It is the default.
+	VerifyFirst Verify = iota
 	// VerifyAlways verifies an entry at each access.
 	VerifyAlways
 	// VerifyNever verifies record headers only. A named cache from before a reboot that was not
@@ -20,12 +21,12 @@ const (
 )
 
 // Durability is when entries of a named cache are flushed to the disk. Entries that are not flushed
-// survive the end of all processes, but may be missing after a power loss. They are never wrong. By
-// default the kernel decides when to flush.
+// survive the end of all processes, but may be missing after a power loss. They are never wrong.
 type Durability uint32
 
 const (
-	durabilityNone Durability = iota
+	// DurabilityNone leaves flushing to the kernel. It is the default.
+	DurabilityNone Durability = iota
 	// DurabilityBatch flushes after every 64 MiB or 1024 entries that this process puts, and on
 	// Close.
 	DurabilityBatch
@@ -66,11 +67,11 @@ func (o *Options) validate() error {
 	if o.MaxBytes < 0 {
 		errs = append(errs, fmt.Errorf("Options.MaxBytes is %d, expected at least 0", o.MaxBytes))
 	}
-	if o.Verify < verifyFirst || o.Verify > VerifyNever {
-		errs = append(errs, fmt.Errorf("Options.Verify is %d, expected 0, VerifyAlways or VerifyNever", o.Verify))
+	if o.Verify < VerifyFirst || o.Verify > VerifyNever {
+		errs = append(errs, fmt.Errorf("Options.Verify is %d, expected VerifyFirst, VerifyAlways or VerifyNever", o.Verify))
 	}
 	if o.Durability > DurabilityEach {
-		errs = append(errs, fmt.Errorf("Options.Durability is %d, expected 0, DurabilityBatch or DurabilityEach",
+		errs = append(errs, fmt.Errorf("Options.Durability is %d, expected DurabilityNone, DurabilityBatch or DurabilityEach",
 			o.Durability))
 	}
 	return errors.Join(errs...)
@@ -79,7 +80,7 @@ func (o *Options) validate() error {
 // checkCreate and checkOpen validate the options of Create and Open for n slots.
 func (o *Options) checkCreate(n int64) error {
 	err := errors.Join(checkSlots(n), o.validate(), o.checkLimit(n))
-	if o.Durability != durabilityNone {
+	if o.Durability != DurabilityNone {
 		err = errors.Join(err, errors.New("Create does not accept Durability: a nameless cache ends with its processes"))
 	}
 	return err

@@ -31,7 +31,7 @@ import (
 // AllowRemote, Progress and Logger may be set.
 func Upgrade(ctx context.Context, path, to string, overwrite bool, opts *Options) (dropped int64, err error) {
 	o := orDefault(opts)
-	if o.Dir != "" || o.MaxBytes != 0 || o.Verify != verifyFirst || o.Durability != durabilityNone {
+	if o.Dir != "" || o.MaxBytes != 0 || o.Verify != VerifyFirst || o.Durability != DurabilityNone {
 		return 0, errors.New("Upgrade does not accept Dir, MaxBytes, Verify or Durability")
 	}
 	if err := context.Cause(ctx); err != nil {

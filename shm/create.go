@@ -76,7 +76,7 @@ func (s *Pool) create(p *allocation) (*object, error) {
 		switch {
 		case place == Memfd:
 			o, err = s.createMemfd(p)
-		case place == Temp && s.opts.Place == anyPlace:
+		case place == Temp && s.opts.Place == Auto:
 			o, err = s.createTemp(p, failed)
 		default:
 			o, err = s.createNamed(p, rootOf(place))
@@ -93,7 +93,7 @@ func (s *Pool) create(p *allocation) (*object, error) {
 }
 
 func (s *Pool) places() []Place {
-	if s.opts.Place != anyPlace {
+	if s.opts.Place != Auto {
 		return []Place{s.opts.Place}
 	}
 	return []Place{Memfd, Named, Temp}

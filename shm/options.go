@@ -12,12 +12,12 @@ import (
 // Place is where arrays are kept.
 type Place int
 
-// The places, in the order in which a Pool without one tries them.
+// The places, in the order in which Auto tries them.
 const (
-	anyPlace Place = iota
-	Memfd          // memory without a name, which the kernel frees with its last user
-	Named          // a file in /dev/shm/leat-UID/shm, or below $LEAT_RUNTIME_DIR
-	Temp           // a file in the temporary directory, on a disk
+	Auto  Place = iota // Temp if Options.TempDir or LEAT_TEMP_FOLDER is set, else the first with enough space
+	Memfd              // memory without a name, which the kernel frees with its last user
+	Named              // a file in /dev/shm/leat-UID/shm, or below $LEAT_RUNTIME_DIR
+	Temp               // a file in the temporary directory, on a disk
 )
 
 // Mode is how an array is attached, in NumPy's words. NumPy's "w+" is ReadWrite here, and "" is
@@ -56,8 +56,9 @@ type Options struct {
 	// MaxInlineBytes is the size up to which Pack puts arrays into the handle; larger ones are
 	// shared. 0 is 1 MiB; a negative size is no limit.
 	MaxInlineBytes int64
-	// Place is where arrays are kept. The default is Temp if TempDir or the environment variable
-	// LEAT_TEMP_FOLDER is set, else the first place with enough space.
+	// Place is where arrays are kept. Auto, the default, is Temp if TempDir or the environment
+	// variable LEAT_TEMP_FOLDER is set, else memory, and the temporary directory if memory has no
+	// space.
 	Place Place
 	// TempDir is the absolute path of the directory for files, on a file system of this host. The
 	// default is LEAT_TEMP_FOLDER, else os.TempDir. All processes that share arrays must agree on
@@ -84,8 +85,8 @@ func (o *Options) validate() (Options, error) {
 	if v.MaxInlineBytes == 0 {
 		v.MaxInlineBytes = defaultInlineBytes
 	}
-	if v.Place < anyPlace || v.Place > Temp {
-		fail("Options.Place is %d, expected 0, Memfd, Named or Temp", int(v.Place))
+	if v.Place < Auto || v.Place > Temp {
+		fail("Options.Place is %d, expected Auto, Memfd, Named or Temp", int(v.Place))
 	}
 	if v.ReserveBytes < 0 {
 		fail("Options.ReserveBytes is %d, expected at least 0", v.ReserveBytes)
@@ -96,7 +97,7 @@ func (o *Options) validate() (Options, error) {
 	if env := os.Getenv(tempVariable); v.TempDir == "" && env != "" && !filepath.IsAbs(env) {
 		fail("%s is %q, expected an absolute path", tempVariable, env)
 	}
-	if v.Place == anyPlace && (v.TempDir != "" || os.Getenv(tempVariable) != "") {
+	if v.Place == Auto && (v.TempDir != "" || os.Getenv(tempVariable) != "") {
 		v.Place = Temp
 	}
 	for _, r := range v.Roots {

@@ -101,7 +101,7 @@ func (s *Pool) put(v any, shape []int) (*object, view, error) {
 // copyOf shares a copy of src.
 func (s *Pool) copyOf(src *input) (*object, view, error) {
 	p := &allocation{elem: src.view.elem, shape: src.view.shape, fortran: src.order, length: src.length, src: src}
-	if src.length <= arenaMax && (s.opts.Place == anyPlace || s.opts.Place == Memfd) {
+	if src.length <= arenaMax && (s.opts.Place == Auto || s.opts.Place == Memfd) {
 		o, err := s.putSmall(p)
 		if err == nil {
 			return o, p.view(o.data), nil

@@ -26,7 +26,7 @@ type spot struct {
 
 func TestEveryPlaceAndSize(t *testing.T) {
 	isolate(t)
-	for _, place := range []Place{anyPlace, Memfd, Named, Temp} {
+	for _, place := range []Place{Auto, Memfd, Named, Temp} {
 		t.Run(place.String(), func(t *testing.T) {
 			s := newSharer(t, &Options{Place: place})
 			var handles []Handle
