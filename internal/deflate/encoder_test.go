@@ -647,3 +647,37 @@ func TestEstimates(t *testing.T) {
 		}
 	}
 }
+
+// TestMasksAreEncodedAsRuns encodes a mask of 8 bits whose areas have smooth edges. Elements repeat
+// so often in it that they were once chosen without a comparison, but runs take less space.
+func TestMasksAreEncodedAsRuns(t *testing.T) {
+	const side, cell = 256, 16
+	r := rand.New(rand.NewPCG(3, 1))
+	var nodes [side/cell + 2][side/cell + 2]int
+	for y := range nodes {
+		for x := range nodes[y] {
+			nodes[y][x] = r.IntN(1000)
+		}
+	}
+	data := make([]byte, side*side)
+	for i := range data { // between four nodes, weighted by distance
+		x, y := i%side, i/side
+		a, b := nodes[y/cell], nodes[y/cell+1]
+		k, u, v := x/cell, x%cell, y%cell
+		if (a[k]*(cell-u)+a[k+1]*u)*(cell-v)+(b[k]*(cell-u)+b[k+1]*u)*v > 550*cell*cell {
+			data[i] = 255
+		}
+	}
+	e := NewEncoder(Options{Element: 1, Row: side, Predictor: 1})
+	s := e.newSample(data, 0, len(data))
+	body, _ := s.size((*Encoder).runs)
+	if body < s.raw/empty || body >= s.raw/mixed {
+		t.Fatalf("runs shrink the mask to %d of %d bits: not between 1/%d and 1/%d", body, s.raw, empty, mixed)
+	}
+	runs, elements := encodeBy(e, (*Encoder).runs, data), encodeBy(e, (*Encoder).elements, data)
+	stream := e.AppendZlib(nil, data)
+	check(t, stream, data)
+	if len(stream) != len(runs) || len(runs) >= len(elements) {
+		t.Errorf("%d bytes, runs take %d, elements %d", len(stream), len(runs), len(elements))
+	}
+}
