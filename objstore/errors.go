@@ -105,8 +105,8 @@ func (e *Error) Unwrap() []error {
 	return errs
 }
 
-// temporary reports whether another attempt may succeed.
-func (e *Error) temporary() bool {
+// Temporary reports whether another attempt may succeed.
+func (e *Error) Temporary() bool {
 	switch s := e.Status; {
 	case s == http.StatusRequestTimeout, s == http.StatusTooEarly, s == http.StatusTooManyRequests:
 		return true
@@ -114,10 +114,6 @@ func (e *Error) temporary() bool {
 		return s != http.StatusNotImplemented && s != http.StatusHTTPVersionNotSupported
 	case s >= 300:
 		return false
-	}
-	var inner *Error
-	if errors.As(e.Err, &inner) {
-		return inner.temporary()
 	}
 	var t interface{ Temporary() bool }
 	if errors.As(e.Err, &t) {
@@ -137,7 +133,7 @@ func temporary(err error) bool {
 	var proxy *transport.ProxyError
 	switch {
 	case errors.As(err, &proxy):
-		return (&Error{Status: proxy.Status}).temporary()
+		return (&Error{Status: proxy.Status}).Temporary()
 	case errors.As(err, &dns):
 		return dns.IsTemporary || dns.IsTimeout
 	case errors.As(err, &op) && op.Timeout():
@@ -166,7 +162,7 @@ func temporary(err error) bool {
 func Temporary(err error) bool {
 	var e *Error
 	if errors.As(err, &e) {
-		return e.temporary()
+		return e.Temporary()
 	}
 	var t interface{ Temporary() bool }
 	if !errors.Is(err, context.DeadlineExceeded) && errors.As(err, &t) { // a deadline claims to be temporary

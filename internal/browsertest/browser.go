@@ -147,6 +147,14 @@ func (b *Browser) read(from io.Reader) {
 // call calls a method of a session ("" for that of the browser) and decodes its result.
 func (b *Browser) call(session, method string, params, result any) {
 	b.T.Helper()
+	if err := b.try(session, method, params, result); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+// try is call, and returns the browser's refusal.
+func (b *Browser) try(session, method string, params, result any) error {
+	b.T.Helper()
 	answer := make(chan reply, 1)
 	b.mu.Lock()
 	b.next++
@@ -166,12 +174,12 @@ func (b *Browser) call(session, method string, params, result any) {
 	}
 	if _, err := b.to.Write(append(text, 0)); err != nil {
 		b.T.Errorf("%s: %v", method, err)
-		return
+		return nil
 	}
 	select {
 	case a := <-answer:
 		if a.Error != nil {
-			b.T.Fatalf("%s: %s", method, a.Error.Message)
+			return fmt.Errorf("%s: %s", method, a.Error.Message)
 		}
 		if result != nil {
 			if err := json.Unmarshal(a.Result, result); err != nil {
@@ -185,6 +193,7 @@ func (b *Browser) call(session, method string, params, result any) {
 	case <-time.After(2 * seconds):
 		b.T.Fatalf("%s: no answer", method)
 	}
+	return nil
 }
 
 // Tab is a tab of the browser, with a page.
@@ -241,7 +250,7 @@ func (w *Tab) Eval(expression string) any {
 	return v
 }
 
-// Try is Eval with the error of an expression that throws.
+// Try is Eval with the error of an expression that throws, or whose page is left meanwhile.
 func (w *Tab) Try(expression string) (any, error) {
 	w.T.Helper()
 	var r struct {
@@ -251,7 +260,10 @@ func (w *Tab) Try(expression string) (any, error) {
 			Exception struct{ Description string }
 		}
 	}
-	w.Call("Runtime.evaluate", Object{"expression": expression, "returnByValue": true, "awaitPromise": true}, &r)
+	params := Object{"expression": expression, "returnByValue": true, "awaitPromise": true}
+	if err := w.try(w.session, "Runtime.evaluate", params, &r); err != nil {
+		return nil, err
+	}
 	if e := r.ExceptionDetails; e != nil {
 		return nil, fmt.Errorf("%s: %s %s", expression, e.Text, e.Exception.Description)
 	}
