@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -147,7 +148,7 @@ func (a *readAsset) ref() AssetRef {
 func Parse(text []byte) (*Document, error) {
 	var d readDoc
 	if err := json.Unmarshal(bytes.TrimPrefix(text, []byte("\ufeff")), &d); err != nil {
-		return nil, fmt.Errorf("no STAC item or ItemCollection: %w", err)
+		return nil, fmt.Errorf("no STAC item or ItemCollection: %w", plainError(err))
 	}
 	doc := &Document{}
 	switch d.Type {
@@ -216,7 +217,7 @@ func (d *Document) checkIDs() error {
 func parseItem(text []byte) (it ItemRef, err error) {
 	var d readItem
 	if err := json.Unmarshal(bytes.TrimPrefix(text, []byte("\ufeff")), &d); err != nil {
-		return it, fmt.Errorf("no STAC item: %w", err)
+		return it, fmt.Errorf("no STAC item: %w", plainError(err))
 	}
 	it = ItemRef{ID: d.ID, collection: d.Collection, Assets: make(map[string]AssetRef, len(d.Assets)),
 		longitude: math.NaN()}
@@ -251,6 +252,37 @@ func parseItem(text []byte) (it ItemRef, err error) {
 		}
 	}
 	return it, nil
+}
+
+// plainError returns the error of a JSON value of the wrong type without names of Go types, and
+// other errors as they are.
+func plainError(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	expected := "an object"
+	switch wrong.Type.Kind() {
+	case reflect.String:
+		expected = "a string"
+	case reflect.Float64:
+		expected = "a number of float64"
+	case reflect.Slice:
+		expected = "an array"
+	}
+	found := "the value " + short(wrong.Value)
+	switch wrong.Value {
+	case "array", "object":
+		found = "an " + wrong.Value
+	case "string", "number":
+		found = "a " + wrong.Value
+	case "bool":
+		found = "true or false"
+	}
+	if wrong.Field == "" {
+		return fmt.Errorf("it is %s, expected %s", found, expected)
+	}
+	return fmt.Errorf("the field %q has %s, expected %s", short(wrong.Field), found, expected)
 }
 
 // short returns a text for a message.

@@ -80,7 +80,12 @@ func TestWrongDocuments(t *testing.T) {
 		is         error
 	}{
 		{"", "no STAC item or ItemCollection", nil},
-		{"[]", "no STAC item or ItemCollection", nil},
+		{"[]", "no STAC item or ItemCollection: it is an array, expected an object", nil},
+		{`{"type":3}`, `the field "type" has a number, expected a string`, nil},
+		{`{"type":"FeatureCollection","features":{}}`, `the field "features" has an object, expected an array`, nil},
+		{`{"type":"Feature","bbox":["a"]}`, "has a string, expected a number of float64", nil},
+		{`{"type":"Feature","bbox":[1e999]}`, "has the value number 1e999, expected a number of float64", nil},
+		{`{"type":"Feature","assets":true}`, `the field "assets" has true or false, expected an object`, nil},
 		{`{"type":"Collection"}`, "a STAC Collection, expected an item", nil},
 		{`{"type":"Polygon"}`, `its type is "Polygon"`, nil},
 		{collection(""), "", ErrEmpty},
@@ -97,6 +102,9 @@ func TestWrongDocuments(t *testing.T) {
 		_, err := Parse([]byte(c.text))
 		if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {
 			t.Errorf("%.60s: %v, expected %q", c.text, err, c.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "Go ") {
+			t.Errorf("%.60s: %v", c.text, err)
 		}
 	}
 }
