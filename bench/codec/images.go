@@ -92,6 +92,7 @@ func makeImages(ctx context.Context, leat *scene.Leat, quick bool) ([]*image, er
 	images := []*image{uint16s("uint16, demo, predictor 2", a, side, 2), uint16s("uint16, demo, predictor 1", a, side, 1),
 		floats("ndvi", "NDVI, demo, predictor 3", ndvi, side), floats("ndvi", "NDVI, demo, predictor 1", ndvi, side),
 		floats("elevation", "elevation, float32, made, predictor 3", elevation(side), side),
+		uint16s("elevation, uint16, made, predictor 2", halfMetres(elevation(side)), side, 2),
 		classMap(ndvi, side), mask(ndvi, side)}
 	images[3].predictor = 1
 	images = append(images, nodata("NDVI, demo, half nodata, predictor 3", ndvi, side, side/2),
@@ -200,6 +201,15 @@ func elevation(side int) []float32 {
 		x, y := float64(i%side), float64(i/side)
 		v[i] = float32(800 + 300*math.Sin(x/211)*math.Cos(y/167) + 20*math.Sin(x/23+y/31) +
 			3*math.Sin(x/5)*math.Sin(y/7) + r.NormFloat64()*0.01)
+	}
+	return v
+}
+
+// halfMetres rounds heights to half metres.
+func halfMetres(heights []float32) []uint16 {
+	v := make([]uint16, len(heights))
+	for i, h := range heights {
+		v[i] = uint16(math.Round(2 * float64(h)))
 	}
 	return v
 }

@@ -66,15 +66,17 @@ const (
 	saving           = 500
 	savingOfElements = 100
 	savingOfPixels   = 40
+	savingOfSmooth   = 20
 )
 
 // Limits of the size to which runs encodes a sample, as a part of its own size.
 const (
-	blank = 128 // below 1/128 there is only nodata; in small tiles elements save a byte
-	empty = 32  // below 1/32 there are large areas without data
-	mixed = 24  // below 1/24, in masks, runs are often better than elements
-	full  = 4   // below 1/4 the data repeat, and above 3/4, in scenes, pixels repeat too seldom
-	noisy = 500 // above 1-1/500, matches of elements are not tried
+	blank  = 128 // below 1/128 there is only nodata; in small tiles elements save a byte
+	empty  = 32  // below 1/32 there are large areas without data
+	mixed  = 24  // below 1/24, in masks, runs are often better than elements
+	full   = 4   // below 1/4 the data repeat, and above 3/4, in scenes, pixels repeat too seldom
+	smooth = 3   // below 3/8, 16-bit pixels are often heights, whose differences repeat in pairs
+	noisy  = 500 // above 1-1/500, matches of elements are not tried
 )
 
 // NewEncoder returns an encoder of data that o describes.
@@ -226,6 +228,9 @@ func (e *Encoder) choose(src []byte, at, end int) matcher {
 			try((*Encoder).fiveBytes, saving)
 		}
 	case e.kind == pixels && (repeats || size <= s.raw/full*(full-1)):
+		if repeats && size < s.raw/8*smooth && try((*Encoder).elementsAfterWindow, savingOfSmooth) {
+			best = (*Encoder).elements
+		}
 		if s.saves((*Encoder).pixelsAfterWindow, size, savingOfPixels) {
 			best = (*Encoder).pixels
 		}

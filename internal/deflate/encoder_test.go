@@ -681,3 +681,40 @@ func TestMasksAreEncodedAsRuns(t *testing.T) {
 		t.Errorf("%d bytes, runs take %d, elements %d", len(stream), len(runs), len(elements))
 	}
 }
+
+// TestHeightsAreNoLarger compares smooth 16-bit heights of several units with klauspost's encoder.
+func TestHeightsAreNoLarger(t *testing.T) {
+	const side = 256
+	for _, perMetre := range []float64{0.5, 1, 2, 4, 10} {
+		for _, noise := range []float64{0.01, 0.3} {
+			r := rand.New(rand.NewPCG(7, 9))
+			var data []byte
+			for y := range side {
+				before := uint16(0)
+				for x := range side {
+					x, y := float64(x), float64(y)
+					h := 800 + 300*math.Sin(x/211)*math.Cos(y/167) + 20*math.Sin(x/23+y/31) +
+						3*math.Sin(x/5)*math.Sin(y/7) + r.NormFloat64()*noise
+					v := uint16(math.Round(h * perMetre))
+					data = binary.LittleEndian.AppendUint16(data, v-before)
+					before = v
+				}
+			}
+			got := len(NewEncoder(Options{Element: 2, Row: 2 * side, Predictor: 2}).AppendZlib(nil, data))
+			var other bytes.Buffer
+			w, err := flate.NewWriter(&other, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Write(data); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if got > other.Len() {
+				t.Errorf("%v units a metre, noise of %v m: %d bytes, expected at most %d", perMetre, noise, got, other.Len())
+			}
+		}
+	}
+}
