@@ -12,8 +12,10 @@ const elementBits = 15
 const (
 	lazyLength = 12 // a match of this length ends the search for a longer one
 	// Of elementMatch bytes of a match, the tables get this many elements, the last ones. On maps
-	// of classes, entering all of them takes half of the time and saves 2 %.
-	entered = 8
+	// of classes, entering all of them takes half of the time and saves 2 %. In differences of 16
+	// bits, 2 instead of 8 save a quarter of the time and cost 3 to 5 % of the size.
+	entered       = 8
+	enteredPixels = 2
 )
 
 // elements finds matches that begin at elements of e.step bytes, and extends them to equal bytes
@@ -22,8 +24,10 @@ const (
 // the same four bytes.
 func (e *Encoder) elements(tokens []uint32, src []byte, at, end int) int {
 	step, row := e.step, e.row
+	last := entered * step
 	if e.kind == pixels {
 		row = window // differences seldom repeat those of the row above
+		last = enteredPixels * step
 	}
 	table := e.places(tableSize)
 	four, eight := (*[1 << elementBits]uint16)(table), (*[1 << elementBits]uint16)(table[1<<elementBits:])
@@ -90,7 +94,7 @@ func (e *Encoder) elements(tokens []uint32, src []byte, at, end int) int {
 		next := max(i+step, to&^mask)
 		for i < next {
 			piece := min(i+elementMatch, next)
-			for i = max(i+step, piece-entered*step); i < min(piece, stop); i += step {
+			for i = max(i+step, piece-last); i < min(piece, stop); i += step {
 				v := load(src, i)
 				four[fourHash(v)], eight[eightHash(v)] = uint16(i), uint16(i)
 			}
