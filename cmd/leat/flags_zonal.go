@@ -116,7 +116,7 @@ func (f *zoneFlags) Finalize() error {
 		f.path = file.path
 	}
 	if f.sql != "" && (f.layer != "" || f.where != "") {
-		bad("--zones-sql: a statement says by itself which layer and features are meant: leave --zones-layer and --zones-where out")
+		bad("--zones-sql: a statement selects layer and features itself: leave out --zones-layer and --zones-where")
 	}
 	return errors.Join(errs...)
 }

@@ -22,7 +22,7 @@ type Column struct {
 // usages holds the names of GDAL's GFU_ numbers.
 var usages = []string{"generic", "count", "name", "min", "max", "value", "red", "green", "blue", "alpha"}
 
-// maxCells bounds attribute tables, since damaged files may claim any size.
+// maxCells bounds attribute tables, since the header of a damaged file may state any size.
 const maxCells = 1 << 26
 
 // withBand runs do with a band, counted from 1.
@@ -115,7 +115,8 @@ type Histogram struct {
 	Counts          []uint64
 }
 
-// Histogram returns the stored histogram of a band, counted from 1, or nil. It computes none.
+// Histogram returns the stored histogram of a band, counted from 1, or nil. It does not compute
+// one.
 func (f *File) Histogram(band int) (*Histogram, error) {
 	var h *Histogram
 	err := f.withBand(band, func(b hBand) error {

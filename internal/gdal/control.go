@@ -19,8 +19,8 @@ type controlPoint struct {
 // domainRPC is the metadata domain of rational polynomial coefficients.
 const domainRPC = "RPC"
 
-// control reads ground control points and coefficients. It adds a warning for those that it can't
-// use.
+// control reads ground control points and coefficients. It adds a warning for those that can't be
+// used.
 func (f *File) control(h hDataset) {
 	g := &f.info.Grid
 	if items := f.info.Domains[domainRPC]; items != nil {

@@ -12,9 +12,9 @@ import (
 	"leat/raster"
 )
 
-// A cutline in another CRS than the grid's has edges that are straight in its own CRS, and curves
-// on the grid. gdal_rasterize transforms vertices only. gdalwarp also transforms points between
-// them, at most a pixel apart; leat does so where the curve is not straight.
+// Edges of a cutline in another CRS than the grid's are straight in that CRS and curves on the
+// grid. gdal_rasterize transforms vertices only. gdalwarp also transforms points between them, at
+// most a pixel apart; leat does so where the curve is not straight.
 
 // burnCutline burns the polygons of a layer in another CRS onto a raster. It fails for other
 // geometries.
@@ -126,7 +126,7 @@ const batchLayer = "cutline"
 // it.
 var maxBatchVertices = 1 << 20
 
-// cutlineBatch is a layer in memory of polygons in the CRS of the grid.
+// cutlineBatch is a layer in memory with polygons in the CRS of the grid.
 type cutlineBatch struct {
 	h          hDataset
 	layer      hLayer
@@ -143,7 +143,7 @@ func (b *cutlineBatch) add(r *VectorRequest, p *zonal.Polygon, to hDataset) erro
 	b.vertices += len(p.XY) / 2
 	b.wkb = appendWKB(b.wkb[:0], p)
 	if len(b.wkb) > math.MaxInt32 {
-		return fmt.Errorf("%s: a polygon has %d vertices, more than GDAL takes", r.name(), len(p.XY)/2)
+		return fmt.Errorf("%s: a polygon has %d vertices, more than GDAL accepts", r.name(), len(p.XY)/2)
 	}
 	var g hGeometry
 	if c.OGR_G_CreateFromWkb(unsafe.Pointer(&b.wkb[0]), 0, &g, int32(len(b.wkb))) != 0 {
@@ -214,16 +214,16 @@ func appendWKB(dst []byte, p *zonal.Polygon) []byte {
 // errUnplaced is returned for polygons with points that can't be transformed.
 var errUnplaced = errors.New("a point has no place in the CRS of the grid")
 
-// edgeFollower transforms polygons to the CRS of a grid with their edges: it adds vertices until
-// all edges are straight.
+// edgeFollower transforms polygons to the CRS of a grid. It adds vertices until all edges are
+// straight.
 type edgeFollower struct {
 	t    hTransformation
 	grid raster.Grid
 }
 
 const (
-	// straightTo is the distance in pixels between an edge and the curve in its place. Fewer than
-	// one of ten thousand pixels along an edge have their centre between the two.
+	// straightTo is the accepted distance in pixels between an edge and the curve that it replaces.
+	// Less than one in ten thousand pixels along an edge have their centre between the two.
 	straightTo = 1e-5
 	// roundingShare is the share of coordinates below which distances are rounding errors of PROJ.
 	roundingShare = 1e-13
@@ -371,7 +371,7 @@ func (f *edgeFollower) straight(a *edgePoint, three []edgePoint, b *edgePoint) b
 		if math.Abs(float64(x*dy)-float64(y*dx))/length > most {
 			return false
 		}
-		// Points in even steps, or the edge turns back or is cut in two.
+		// Points in even steps; otherwise the edge turns back or is cut in two.
 		along := (float64(x*dx) + float64(y*dy)) / length / length
 		if math.Abs(along-float64(0.25*float64(i+1))) > 0.2 {
 			return false

@@ -192,7 +192,7 @@ func (f *File) checkWhole() error {
 	return nil
 }
 
-// absent reports whether path can only be the path of a file, and no such file exists.
+// absent reports whether path can only be the path of a file and that file does not exist.
 func absent(path string) bool {
 	_, err := os.Stat(path)
 	return errors.Is(err, fs.ErrNotExist) && !strings.Contains(path, ":") && !strings.HasPrefix(path, "/vsi")

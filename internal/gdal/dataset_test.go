@@ -278,7 +278,7 @@ func TestOpenErrors(t *testing.T) {
 		}
 		holds(t, err, c.words...)
 		if c.is != nil && !errors.Is(err, c.is) {
-			t.Errorf("%q: %v is no %v", c.path, err, c.is)
+			t.Errorf("%q: %v is not %v", c.path, err, c.is)
 		}
 	}
 }

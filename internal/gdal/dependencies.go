@@ -12,9 +12,10 @@ import (
 var triplets = map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu",
 	"loong64": "loongarch64-linux-gnu", "ppc64le": "powerpc64le-linux-gnu", "riscv64": "riscv64-linux-gnu"}
 
-// loadDependencies loads the libraries that a libgdal needs one by one. If they are loaded with it,
-// the system looks up each symbol of a hundred libraries in all of them, which takes twice as long.
-// It ignores errors: loading the libgdal, which needs the same libraries, reports them.
+// loadDependencies loads the libraries that a libgdal needs one by one. If they were loaded with
+// it, the system would look up each symbol in all of its hundred libraries, which takes twice as
+// long. loadDependencies ignores errors: loading the libgdal, which needs the same libraries,
+// reports them.
 func loadDependencies(name string) {
 	if runtime.GOOS != "linux" {
 		return
@@ -24,8 +25,8 @@ func loadDependencies(name string) {
 	}
 }
 
-// dependencies returns the names of the libraries that a library needs. It returns nil if it
-// can't read them, or can't know which file the system loads: because a search path is set, or
+// dependencies returns the names of the libraries that a library needs. It returns nil if it can't
+// read them, or if it is uncertain which file the system loads because a search path is set or
 // several directories have the library.
 func dependencies(name string) []string {
 	path := name

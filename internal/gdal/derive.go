@@ -115,9 +115,9 @@ func (w *Writer) checkBand(band int) error {
 	return nil
 }
 
-// progress lets a context cancel a long call of GDAL, which asks from time to time whether to go
-// on. A process can create few C functions that call Go, and can't free them. So there is one, and
-// a number identifies the call.
+// progress lets a context cancel a long call of GDAL, through the progress function that GDAL calls
+// from time to time. A process can create few C functions that call Go, and can't free them. So
+// there is one function, and a number identifies the call.
 type progress struct {
 	function, data uintptr
 	ctx            context.Context

@@ -10,8 +10,8 @@ import (
 	"leat/raster"
 )
 
-// Extent returns the box (min x, min y, max x, max y) around a grid in another CRS. It transforms
-// points along the grid's edges and inside, since straight edges become curves.
+// Extent returns the box (min x, min y, max x, max y) around a grid in another CRS. Since straight
+// edges become curves, it transforms points along the grid's edges and inside.
 func Extent(g raster.Grid, to raster.CRS) (box [4]float64, err error) {
 	err = onPlane(g, to, func(l *transformer) error {
 		box, _, err = planeBox(l, g)

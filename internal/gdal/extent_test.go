@@ -36,7 +36,7 @@ func TestExtentPosition(t *testing.T) {
 		from, to   float64
 		fails      string
 	}{
-		"as the system has it":               {america, degrees(-180, 180, 1), -101.8, -98.2, ""},
+		"as in the CRS":                      {america, degrees(-180, 180, 1), -101.8, -98.2, ""},
 		"from 0 to 360":                      {america, degrees(0, 360, 1), 258.2, 261.8, ""},
 		"a part of a grid":                   {america, degrees(200, 300, 1), 258.2, 261.8, ""},
 		"half on the grid":                   {america, degrees(260, 300, 1), 258.2, 261.8, ""},
@@ -52,11 +52,11 @@ func TestExtentPosition(t *testing.T) {
 		"all of the earth, as it is":         {world, degrees(-180, 180, 1), -180, 180, ""},
 		"nearly all of the earth": {nearly, degrees(0, 360, 1), 0, 0,
 			"both ends of the grid, from 181 on and up to 179"},
-		"nearly all of the earth, as it is":   {nearly, degrees(-180, 180, 1), -179, 179, ""},
-		"a pole":                              {pole, degrees(0, 360, 1), 0, 360, ""},
-		"a pole, as it is":                    {pole, degrees(-180, 180, 1), -180, 180, ""},
-		"a projection that comes round again": {america, metres, 258.2 / 360 * equator, 261.8 / 360 * equator, ""},
-		"a system that does not come round":   {america, square("EPSG:32614", 0, 0, 1e6), 264600, 564600, ""},
+		"nearly all of the earth, as it is": {nearly, degrees(-180, 180, 1), -179, 179, ""},
+		"a pole":                            {pole, degrees(0, 360, 1), 0, 360, ""},
+		"a pole, as it is":                  {pole, degrees(-180, 180, 1), -180, 180, ""},
+		"a projection that repeats":         {america, metres, 258.2 / 360 * equator, 261.8 / 360 * equator, ""},
+		"a CRS that does not repeat":        {america, square("EPSG:32614", 0, 0, 1e6), 264600, 564600, ""},
 	} {
 		box, err := ExtentOn(k.extent, k.on)
 		if k.fails != "" {

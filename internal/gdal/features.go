@@ -69,12 +69,12 @@ func ReadFeatures(ctx context.Context, r VectorRequest, attributes []string, g r
 	return layer, err
 }
 
-// openFeatures opens the source, finds the layer and checks that its features have a place on the
-// grid.
+// openFeatures opens the source, finds the layer and checks that its features have a position on
+// the grid.
 func (r *VectorRequest) openFeatures(attributes []string, g raster.Grid) (hDataset, *VectorLayer, error) {
 	errs := []error{r.checkTexts(), checkText(r.name(), "attribute", attributes...)}
 	if r.SQL != "" && (r.Layer != "" || r.Where != "") {
-		errs = append(errs, fmt.Errorf("%s: a statement says by itself which layer and features are meant, expected no layer and no condition", r.name()))
+		errs = append(errs, fmt.Errorf("%s: a statement selects layer and features itself, expected no layer and no condition", r.name()))
 	}
 	if !g.HasTransform {
 		errs = append(errs, fmt.Errorf("%s: the raster has no georeference, so the position of features on it is unknown", r.name()))
@@ -97,12 +97,12 @@ func (r *VectorRequest) openFeatures(attributes []string, g raster.Grid) (hDatas
 	return from, layer, nil
 }
 
-// checkFeatures returns an error for a layer whose features have no place on the grid, or that
+// checkFeatures returns an error for a layer whose features have no position on the grid, or that
 // lacks one of the attributes.
 func (r *VectorRequest) checkFeatures(layer *VectorLayer, attributes []string, g raster.Grid) error {
 	what := "the layer " + layer.Name
 	if r.SQL != "" {
-		what = "what the statement gives"
+		what = "the result of the statement"
 	}
 	switch {
 	case layer.Geometry == noGeometry:

@@ -26,7 +26,7 @@ type FeatureFile struct {
 // GDAL's names of the formats of a FeatureFile.
 const (
 	FormatGeoPackage = "GPKG"    // features are in the CRS of the source
-	FormatGeoJSON    = "GeoJSON" // as RFC 7946 has it: in WGS 84
+	FormatGeoJSON    = "GeoJSON" // in WGS 84, by RFC 7946
 )
 
 // FeatureColumn is an attribute of a FeatureFile.
@@ -65,8 +65,8 @@ func (o *FeatureFile) Check(r VectorRequest) error {
 
 // Copy reads the features of r's layer in the order of the source and writes them with their
 // geometries to an empty file. row returns the values of the columns of a feature: nil, int64,
-// float64 or string. NaN, and in GeoJSON infinity, becomes null. While it runs, a hidden directory
-// is next to the file.
+// float64 or string. NaN, and in GeoJSON infinity, becomes null. While Copy runs, there is a hidden
+// directory next to the file.
 func (o *FeatureFile) Copy(ctx context.Context, r VectorRequest, to *os.File,
 	row func(fid int64) ([]any, error)) error {
 	return o.withSource(r, func(l hLayer) (err error) {
@@ -259,8 +259,8 @@ func (w *featureWriter) close() error {
 	return err
 }
 
-// abandon frees what is left of the writer. Without the rollback, GDAL would first make the spatial
-// index of all features, which takes minutes where there are millions.
+// abandon frees what is left of the writer. Without the rollback, GDAL would first build the
+// spatial index of all features, which takes minutes for millions.
 func (w *featureWriter) abandon() {
 	onThread(func() {
 		if w.h != 0 {

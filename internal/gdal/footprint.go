@@ -20,7 +20,7 @@ type mapper interface {
 }
 
 var (
-	errNoImage    = errors.New("none of its points can be transformed to that system")
+	errNoImage    = errors.New("none of its points can be transformed to that CRS")
 	errTooDistant = errors.New("it lies more than 500 million pixels away")
 )
 
@@ -46,8 +46,8 @@ const (
 //
 // If x repeats after a number of columns (one of turns), as longitudes do, an input appears many
 // times. The footprint is the appearance in the turn around the middle of ref, the reference's
-// window, wherever the coordinates of the CRS begin. No footprint is wider than one turn, except
-// where ref is.
+// window, wherever the coordinates of the CRS begin. No footprint is wider than one turn, unless
+// ref is wider.
 func footprint(m mapper, size raster.Size, area bool, ref raster.Window, turns []float64) (raster.Window, error) {
 	x, y := inputPoints(size)
 	ok := make([]bool, len(x))
@@ -98,8 +98,8 @@ func footprint(m mapper, size raster.Size, area bool, ref raster.Window, turns [
 	return w, err
 }
 
-// periodOf returns which of turns, in columns, leads to the same pixels of the input again; 0 for
-// none. It uses the points of the lattice that are ok. Most of them must agree, since some lie
+// periodOf returns which of turns, in columns, leads to the same pixels of the input again, or 0 if
+// none does. It uses the points of the lattice that are ok. Most of them must agree, since some lie
 // where a transformation is discontinuous.
 func periodOf(m mapper, x, y []float64, ok []bool, turns []float64) (float64, error) {
 	const most = 256
@@ -400,8 +400,8 @@ func scaleOf(spans []float64) float64 {
 }
 
 // reach is the box of input pixel coordinates from which the pixels of lattice window w are
-// computed, without any filter, and whether all of its points have an image. If none is set, no
-// point has one.
+// computed, without any filter. whole is set if all of its points have an image, none if no point
+// has one.
 type reach struct {
 	minX, minY, maxX, maxY float64
 	whole, none            bool

@@ -2,9 +2,9 @@ package gdal
 
 import "unsafe"
 
-// direct lists calls that each block makes and whose arguments are integers and pointers: they call
-// C directly. All other calls use reflection and take a microsecond each, which is 15 % of a read
-// of 64 KiB from GDAL's cache. The types are those of the table.
+// direct lists functions that are called for each block and have only integers and pointers as
+// arguments: they call C directly. All other calls use reflection and take a microsecond each,
+// which is 15 % of a read of 64 KiB from GDAL's cache. The types are those of the table.
 //
 // This works on Linux, where each C argument on the stack takes eight bytes. On Apple's arm64 it
 // takes the size of its type.

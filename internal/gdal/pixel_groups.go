@@ -7,8 +7,9 @@ import "errors"
 type pixelGroups struct {
 	diagonals bool
 	rows      int
-	// above is the row before, and ids has the numbers of the groups of its pixels, then of those
-	// of the current row up to some column. Groups that turn out to be one keep their numbers.
+	// above is the row before. ids has the numbers of the groups of its pixels, and for columns
+	// that were visited those of the current row. Groups that turn out to be one keep their
+	// numbers.
 	above      []int32
 	ids, older []int32
 	numbers    int32
@@ -22,17 +23,17 @@ type pixelGroups struct {
 
 const noGroup = -1
 
-// newPixelGroups returns groups that distinguish less than so many pixels from more. parts is the
-// largest number of groups before they turn out to be one, below MaxInt32.
+// newPixelGroups returns groups that count up to least pixels each. parts is the largest number of
+// groups before some turn out to be one, below MaxInt32.
 func newPixelGroups(width int, diagonals bool, parts int64, least int32) *pixelGroups {
 	return &pixelGroups{diagonals: diagonals, above: make([]int32, width), ids: make([]int32, width),
 		older: make([]int32, width), parents: make([]int32, 0, parts), pixels: make([]int32, 0, parts), least: least}
 }
 
-var errGroups = errors.New("more groups of pixels than polygons can be made of")
+var errGroups = errors.New("too many groups of pixels to make polygons of")
 
-// number finds the groups of the next row's pixels. It calls each with the number of a pixel's
-// group and those of neighbours of the same value, noGroup for none.
+// number assigns the next row's pixels to groups. It calls each with the number of a pixel's group
+// and those of its neighbours of the same value, noGroup for others.
 func (g *pixelGroups) number(row []int32, each func(id, up, left, right int32)) {
 	g.ids, g.older = g.older, g.ids
 	for x, v := range row {
@@ -111,10 +112,10 @@ func (g *pixelGroups) finish() {
 	g.rows, g.numbers = 0, 0
 }
 
-// drop makes the pixels of a row invalid whose groups have too few pixels, after finish. It reports
-// whether there are any.
+// drop makes pixels of a row invalid if their groups have too few pixels. It must run after finish.
+// It reports whether it changed the row.
 func (g *pixelGroups) drop(row []int32) (changed bool) {
-	// The groups have the numbers that they had before.
+	// The groups get the same numbers as in add.
 	g.number(row, func(int32, int32, int32, int32) {})
 	for x, id := range g.ids {
 		if id != noGroup && g.pixels[g.find(id)] < g.least {

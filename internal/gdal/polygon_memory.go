@@ -7,8 +7,8 @@ import (
 	"leat/internal/units"
 )
 
-// Bytes that making polygons takes at most, measured with GDAL 3.6.2 and rounded up. Those of a
-// corner include the geometry and the record of the file.
+// Upper bounds on the bytes that making polygons takes, measured with GDAL 3.6.2 and rounded up.
+// Those of a corner include the geometry and the record in the file.
 const (
 	partBytes   = 40 // in GDALSieveFilter and in GDALPolygonize
 	cornerBytes = 160
@@ -44,12 +44,12 @@ func (o *Polygons) checkMemory(m *outlineMeter, corners int64) error {
 	return &PolygonMemoryError{Groups: m.groups, Corners: corners, Bytes: bytes, Allowed: o.MemoryBytes}
 }
 
-// outlineMeter finds what the memory of making polygons depends on. It gets the rows of a raster
-// from the top, and itself holds some rows only.
+// outlineMeter measures what the memory for polygons depends on. It is given the rows of a raster
+// from the top and holds only a few of them.
 type outlineMeter struct {
 	diagonals bool
-	// invalid makes the outlines of invalid pixels count: they are one polygon to newer versions of
-	// GDAL, as long as there is one in each row.
+	// invalid includes the outlines of invalid pixels: newer versions of GDAL treat these pixels as
+	// one polygon while each row has some.
 	invalid bool
 
 	// parts counts the pixels that continue no group of the pixels before them, where a group gets

@@ -19,8 +19,8 @@ import (
 // [Writer.Polygonize] the polygons.
 type Polygons struct {
 	Driver string // FormatGeoPackage or FormatGeoJSON
-	// Sieve is the number of pixels that a polygon has at least. Smaller groups of pixels get the
-	// value of their largest neighbour, or become invalid if that is smaller too.
+	// Sieve is the smallest number of pixels of a polygon. Smaller groups of pixels get the value
+	// of their largest neighbour, or become invalid if that is smaller too.
 	Sieve int
 	// Diagonals connects pixels that touch at a corner.
 	Diagonals bool
@@ -29,8 +29,8 @@ type Polygons struct {
 	MemoryBytes int64
 }
 
-// PolygonNodata is the value of invalid pixels in the raster of polygons. GDAL uses it inside, so
-// no valid pixel may have it.
+// PolygonNodata is the value of invalid pixels in the raster of polygons. GDAL uses it internally,
+// so no valid pixel may have it.
 const PolygonNodata int32 = -51502112
 
 // polygonType is OGR's number of polygons.
@@ -41,8 +41,8 @@ func (o *Polygons) file() *FeatureFile {
 		Geometry: polygonType}
 }
 
-// Check returns the errors in a file of polygons on a grid that can be found without its pixels.
-// name is the file's name in errors. It creates an empty file in memory.
+// Check returns the errors in a file of polygons on a grid that can be found without pixels. name
+// is the file's name in errors. Check creates an empty file in memory.
 func (o *Polygons) Check(name string, g raster.Grid) error {
 	if err := load(); err != nil {
 		return err
@@ -90,16 +90,16 @@ func (o *FeatureFile) createEmpty(crs raster.CRS, path, name string) (*featureWr
 // is in a hidden directory next to path and is never published: the caller calls Discard.
 func (o *Polygons) Raster(path string, g raster.Grid) (*Writer, error) {
 	width := min(burnedTile, (g.Width+15)/16*16)
-	// The CRS is that of the features. GeoTIFF could not express each.
+	// The features have the CRS, which GeoTIFF may not be able to express.
 	g = raster.Grid{Width: g.Width, Height: g.Height, HasTransform: g.HasTransform, Transform: g.Transform}
 	return Create(path, &Spec{Driver: "GTiff", Grid: g, Bands: 1, Type: ndarray.Int32,
 		Nodata: new(ndarray.ScalarOf(PolygonNodata)), Options: []string{"TILED=YES", fmt.Sprint("BLOCKXSIZE=", width),
 			fmt.Sprint("BLOCKYSIZE=", polygonTileHeight(g)), "COMPRESS=DEFLATE", "ZLEVEL=1", "BIGTIFF=IF_SAFER"}})
 }
 
-// tileRowBytes bounds a row of tiles of the raster of polygons. Each pass goes through the rows of
-// pixels, so GDAL's cache must hold a row of tiles: otherwise it decodes them again for each row of
-// pixels. PolygonTileRowBytes returns the size of wider ones.
+// tileRowBytes bounds a row of tiles of the raster of polygons. Each pass reads the raster by rows
+// of pixels, so GDAL's cache must hold a row of tiles: otherwise GDAL decodes them again for each
+// row of pixels. PolygonTileRowBytes returns the size for wider rasters.
 const tileRowBytes = 4 << 20
 
 // PolygonTileRowBytes returns the size of a row of tiles of the raster of polygons on a grid.
@@ -116,8 +116,9 @@ func polygonTileHeight(g raster.Grid) int {
 	return h
 }
 
-// Polygonize writes the polygons of the raster to an empty file, which errors call name, in a CRS.
-// It returns their number. After an error, which may be ctx's, only Discard is useful.
+// Polygonize writes the polygons of the raster to an empty file in the CRS crs; errors name the
+// file name. It returns the number of polygons. After an error, which may be ctx's, only Discard is
+// useful.
 func (w *Writer) Polygonize(ctx context.Context, o *Polygons, crs raster.CRS, to *os.File, name string) (int64, error) {
 	n, err := w.sieve(ctx, o)
 	if err != nil {
@@ -151,8 +152,8 @@ func (w *Writer) Polygonize(ctx context.Context, o *Polygons, crs raster.CRS, to
 	return n, copyOnly(to, features.path)
 }
 
-// sieve gives groups of few pixels the value of their largest neighbour. Those that GDAL keeps,
-// since they have no valid neighbour or the largest one is small too, become invalid. It returns
+// sieve gives groups of few pixels the value of their largest neighbour. Groups that GDAL keeps,
+// since they have no valid neighbour or the largest one is small too, become invalid. sieve returns
 // the number of groups that remain, and an error if their polygons would take too much memory.
 func (w *Writer) sieve(ctx context.Context, o *Polygons) (int64, error) {
 	meter := newOutlineMeter(w.spec.Grid.Width, o.Diagonals)
@@ -234,6 +235,6 @@ func (w *Writer) rowIO(write int32, y int, row []int32) bool {
 // polygonDrivers maps the endings of files of polygons to GDAL's names of their formats.
 var polygonDrivers = map[string]string{".gpkg": FormatGeoPackage, ".geojson": FormatGeoJSON}
 
-// PolygonDriver returns GDAL's name of the format in which polygons are written to a file with this
-// name, "" if a name that ends so is not that of polygons.
+// PolygonDriver returns GDAL's name of the format of polygons that the ending of path stands for,
+// or "" for another ending.
 func PolygonDriver(path string) string { return polygonDrivers[strings.ToLower(filepath.Ext(path))] }

@@ -17,7 +17,7 @@ import (
 
 // staging is the directory .NAME.leat-gdal next to an output. The Writer writes files there under
 // their own names, since formats with several files store the names of the others. The Writer locks
-// it; the next Writer removes what a dead one left.
+// the directory; the next Writer removes what a dead one left.
 type staging struct {
 	final string // the output's path
 	dir   string
@@ -95,7 +95,7 @@ func newStaging(path string) (*staging, error) {
 			return nil, fmt.Errorf("%s: another process is writing it (%s is locked)", path,
 				s.dir)
 		case err != nil:
-			return nil, fmt.Errorf("%s: %s is in the way: %w", path, s.dir, err)
+			return nil, fmt.Errorf("%s: %s can't be locked: %w", path, s.dir, err)
 		}
 		s.lock = f
 		break

@@ -21,12 +21,12 @@ import (
 	"leat/raster"
 )
 
-// VectorRequest describes what of a vector source is burned onto a grid, and how.
+// VectorRequest describes what is burned from a vector source onto a grid, and how.
 type VectorRequest struct {
 	Path string // the source's OGR name: a file, a directory, a database, a URL
 	Name string // the name of the source in errors, where Path is a copy; "" is Path
-	// Layer is a layer's name or, if no layer has that name, its number from 0. "" is the only
-	// layer of the source.
+	// Layer is a layer's name or, if no layer has that name, its number from 0. "" is the source's
+	// only layer.
 	Layer string
 	SQL   string // a statement whose result is burned, instead of a layer
 	Where string // only features that satisfy this condition; not with SQL, which has its own
@@ -46,8 +46,8 @@ type VectorRequest struct {
 	// Cutline requires polygons. Edges of another CRS than the grid's become curves on it, as in
 	// gdalwarp; without Cutline only vertices are transformed, as in gdal_rasterize.
 	Cutline bool
-	// Exact makes a value of the attribute that Type can't hold an error. gdal_rasterize clamps it,
-	// and rounds integers beyond 2^53.
+	// Exact makes it an error if Type can't hold a value of the attribute. gdal_rasterize clamps
+	// such values, and rounds integers beyond 2^53.
 	Exact bool
 
 	OpenOptions []string
@@ -56,7 +56,8 @@ type VectorRequest struct {
 
 func (r *VectorRequest) name() string { return cmp.Or(r.Name, r.Path) }
 
-// try is [try] for calls about the source. GDAL's message names the source as users know it.
+// try is [try] for calls about the source. It replaces the path in GDAL's message by the source's
+// name.
 func (r *VectorRequest) try(op string, f func() bool) error {
 	err := try(r.name(), op, f)
 	var e *Error
@@ -168,25 +169,25 @@ func Rasterize(ctx context.Context, r VectorRequest, g raster.Grid, path string)
 	return n, err
 }
 
-// smallShare is the share of GDAL's cache, 1/smallShare, up to which a raster is burned as GDAL
-// chooses: feature by feature, which touches few blocks. If the raster does not stay in the cache,
-// which concurrent rasters share, blocks are decoded and encoded again for each feature: 20,000
-// lines on 8000 x 6000 pixels took two minutes, but three seconds strip by strip with all features
-// in each.
+// smallShare is the inverse of the share of GDAL's cache up to which a raster is burned in the way
+// that GDAL prefers: feature by feature, which touches few blocks. If the raster does not stay in
+// the cache, which concurrent rasters share, blocks are decoded and encoded again for each feature:
+// 20,000 lines on 8000 x 6000 pixels took two minutes, but three seconds strip by strip with all
+// features in each.
 const smallShare = 8
 
 // burnedTile is the side of a burned raster's tiles.
 const burnedTile = 512
 
-// burning lets rasters be burned at once only if GDAL's cache holds them all. Where it does not, a
-// thread also writes blocks of another thread's raster, at the same time as that thread does: GDAL
+// burning lets rasters be burned at the same time only if GDAL's cache holds them all. If it does
+// not, a thread may write blocks of another thread's raster while that thread does so too: GDAL
 // does not prevent it (issues 1488 and 2011), and pixels are lost or deflate fails.
 var burning = semaphore.NewWeighted(allShares)
 
 const allShares = 1 << 20
 
 // burningShare returns what a raster takes of allShares, which are half of GDAL's cache: the other
-// half is for what GDAL reads. A raster that takes more is burned alone.
+// half is for what GDAL reads. A raster that needs more is burned alone.
 func burningShare(g raster.Grid, t ndarray.DType, cache int64) int64 {
 	tiles := func(n int) float64 { return math.Ceil(float64(n) / burnedTile) }
 	bytes := tiles(g.Width) * tiles(g.Height) * burnedTile * burnedTile * float64(t.Size())
@@ -227,13 +228,13 @@ func (r *VectorRequest) validate(g raster.Grid) error {
 		errs = append(errs, fmt.Errorf("%s: "+text, append([]any{r.name()}, args...)...))
 	}
 	if r.SQL != "" && (r.Layer != "" || r.Where != "") {
-		bad("an SQL statement says by itself which layer and features are meant; leave the layer and the condition out")
+		bad("an SQL statement selects layer and features itself; leave out the layer and the condition")
 	}
 	if r.Attribute != "" && r.Burn != nil {
 		bad("both an attribute (%s) and a value to burn; give one of them", r.Attribute)
 	}
 	if g.Width < 1 || g.Height < 1 || !g.HasTransform {
-		bad("the grid (%d x %d pixels) says nothing of where it lies, so that vectors can't be burned onto it: give one that does, or write that into its file first, with: gdal_edit.py -a_ullr ... -a_srs ...", g.Width, g.Height)
+		bad("the grid (%d x %d pixels) has no georeference, so vectors can't be burned onto it: use one that has, or write one into its file first, with: gdal_edit.py -a_ullr ... -a_srs ...", g.Width, g.Height)
 	}
 	typ := cmp.Or(r.Type, ndarray.Uint8)
 	if typ.IsComplex() || typ == ndarray.Float16 {
@@ -244,7 +245,7 @@ func (r *VectorRequest) validate(g raster.Grid) error {
 				continue
 			}
 			if _, err := ndarray.ScalarFromFloat(*v, typ); err != nil {
-				bad("the %s %s is none of type %v; choose another type", what, number(v), typ)
+				bad("the %s %s is not a value of type %v; choose another type", what, number(v), typ)
 			}
 		}
 	}

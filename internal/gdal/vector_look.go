@@ -11,8 +11,8 @@ import (
 
 // gdal_rasterize silently skips two kinds of features: those with geometries that it does not
 // support, whose pixels would be missing, and those that can't be transformed to the grid's CRS. So
-// all features are checked before they are burned, which for many small ones in another CRS takes
-// about as long as burning them.
+// all features are checked before they are burned. For many small features in another CRS, this
+// takes about as long as burning them.
 
 // RasterizeResult counts the features of a request.
 type RasterizeResult struct {
@@ -105,7 +105,7 @@ func (r *VectorRequest) transformation(l hLayer, layer *VectorLayer, g raster.Gr
 	if layer.CRS.IsZero() || g.CRS.IsZero() || SameCRS(layer.CRS, g.CRS) {
 		return 0, nil
 	}
-	err = r.try("bring features to the grid", func() bool {
+	err = r.try("transform features to the grid", func() bool {
 		to, err := srsOf(g.CRS)
 		if err != nil || to == 0 {
 			return false

@@ -20,8 +20,8 @@ type VectorLayer struct {
 	Geometry string // "Point", "3D Line String", "Unknown (any)", ...
 	CRS      raster.CRS
 	Features int64 // -1 if the source would have to read all of them
-	// Extent is the smallest x and y, largest x and y in the layer's CRS; nil if there are no
-	// features, or the source would have to read many to know it.
+	// Extent is the smallest x and y and the largest x and y in the layer's CRS. It is nil if there
+	// are no features, or if the source would have to read many features to determine it.
 	Extent     *[4]float64
 	Attributes []VectorAttribute
 }
@@ -33,7 +33,7 @@ type VectorAttribute struct {
 	Pixels ndarray.DType // the pixel type that holds all values; NoType if not a number
 }
 
-// VectorInfo is what CheckVector finds out about a request.
+// VectorInfo is the result of CheckVector.
 type VectorInfo struct {
 	VectorLayer
 	// Type is the request's, or, if that is not set, a type that holds all values to be burned:
@@ -127,8 +127,8 @@ func CheckVector(ctx context.Context, r VectorRequest, g raster.Grid) (*VectorIn
 	what, remedy := "the layer "+layer.Name,
 		"make a copy that does, with: ogr2ogr -a_srs EPSG:CODE copy.gpkg "+driver.GDALName(r.name())
 	if r.SQL != "" {
-		what, remedy = "what the statement gives",
-			"have it tell, by SetSRID in the dialects that know it, or burn a layer that does"
+		what, remedy = "the result of the statement",
+			"set it by SetSRID in the statement, in dialects that have it, or burn a layer that names one"
 	}
 	switch {
 	case layer.Geometry == noGeometry:
@@ -222,8 +222,8 @@ const (
 	ofInteger64 = 12
 )
 
-// fewFeatures is the number of features, about a tenth of a second's work, that are read for the
-// extent of a layer that does not know it, and for the values of an attribute.
+// fewFeatures is the number of features that are read for the extent of a layer that does not store
+// it, and for the values of an attribute: about a tenth of a second's work.
 const fewFeatures = 100_000
 
 // describeLayer must run within onThread or try.
@@ -368,7 +368,7 @@ func (r *VectorRequest) withLayer(from hDataset, f func(l hLayer) error) error {
 		return err
 	}
 	if r.Where != "" {
-		if err := r.try("take the condition "+strconv.Quote(r.Where), func() bool {
+		if err := r.try("apply the condition "+strconv.Quote(r.Where), func() bool {
 			if c.OGR_L_SetAttributeFilter(l, r.Where) != 0 {
 				return false
 			}

@@ -315,7 +315,7 @@ func TestVectorErrors(t *testing.T) {
 		"a statement that is none": {VectorRequest{Path: gpkg, SQL: "SELEKT"}, []string{"SELEKT"}},
 		"a condition that is none": {VectorRequest{Path: geojson, Where: "class >"}, []string{geojson}},
 		"a statement and a layer": {VectorRequest{Path: gpkg, SQL: "SELECT * FROM fields", Layer: "fields"},
-			[]string{"leave the layer"}},
+			[]string{"leave out the layer"}},
 		"a value the type lacks": {VectorRequest{Path: geojson, Burn: &nan}, []string{"300", "uint8"}},
 		"an attribute and a value": {VectorRequest{Path: geojson, Burn: &nan, Attribute: "class", Type: ndarray.Int16},
 			[]string{"give one of them"}},

@@ -12,8 +12,8 @@ import (
 )
 
 // virtual returns the XML of a VRT on a grid, with bands of given types, whose pixels are those of
-// source, opened with options. Without a source it has no pixels, and only serves to compute its
-// position. It has no nodata, mask or alpha.
+// source, opened with options. If source is empty, the VRT has no pixels and serves only to compute
+// positions. It has no nodata, mask or alpha.
 func virtual(g raster.Grid, bands []raster.Band, source string, options []string) (string, error) {
 	var b strings.Builder
 	escaped := func(text string) {

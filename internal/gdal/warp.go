@@ -18,7 +18,7 @@ import (
 // WarpOptions configure [Warp].
 type WarpOptions struct {
 	// Grid is the reference. Its transform and CRS define the lattice of the result, which extends
-	// beyond it; its width and height only determine where the scales are measured.
+	// beyond it. Its width and height only determine where the scales are measured.
 	Grid raster.Grid
 	// Method of resampling: near (the default), bilinear, cubic, cubicspline, lanczos, average,
 	// mode, min, max, median (med), rms, q1, q3. GDAL's sum is not offered: at the edges of the
@@ -38,7 +38,7 @@ type WarpOptions struct {
 	// single pixel needs more; default 64 MiB.
 	MaxBytes int64
 	// NoMask ignores the file's nodata, mask and alpha. Every pixel is valid, an alpha band is an
-	// ordinary band, and the remaining mask says what the input covers. Drivers is ignored then.
+	// ordinary band, and the only mask is the area that the input covers. Drivers is ignored then.
 	NoMask bool
 }
 
@@ -91,11 +91,12 @@ const defaultWarpBytes = 64 << 20
 //
 // Pixels are exactly those of gdalwarp -et 0 for the whole raster at once, with XSCALE and YSCALE
 // of [Warped.Scales], whatever windows are read. The reference's own transform is used, so that
-// pixels don't differ by rounding. One exception: average, mode, min and similar methods give GDAL
-// a rim of pixels outside the input, of which Info().Grid excludes whole columns and rows, so that
-// tiles with edges between pixels don't overlap. Pixels that GDAL would silently change, such as
-// 64-bit integers beyond 2^53, are an error of a read whose window is near them. Transformation and
-// filter see the whole input, so that pixels at the edge of a window are the same as in its middle.
+// pixels don't differ by rounding. There is one exception: with average, mode, min and similar
+// methods, GDAL yields a rim of pixels outside the input. Info().Grid excludes whole columns and
+// rows of this rim, so that tiles with edges between pixels don't overlap. If GDAL would silently
+// change pixels, such as 64-bit integers beyond 2^53, a read whose window is near them returns an
+// error. Transformation and filter use the whole input, so that pixels at the edge of a window are
+// the same as in its middle.
 //
 // A pixel is invalid by nodata if the input has it, which no valid pixel equals (GDAL changes a
 // valid result that equals nodata by the smallest step); by alpha if the input's last band is
@@ -208,7 +209,7 @@ func newWarped(src *File, o *WarpOptions) (*Warped, error) {
 	return w, nil
 }
 
-// computeFootprint computes all values that are constant from then on.
+// computeFootprint computes all values that do not change afterwards.
 func (w *Warped) computeFootprint(o *WarpOptions) error {
 	in := &w.src.info
 	if err := w.references(); err != nil {
@@ -275,9 +276,9 @@ func (w *Warped) references() error {
 	in := w.src.info.Grid
 	if in.HasTransform && in.CRS.IsZero() != w.grid.CRS.IsZero() {
 		if in.CRS.IsZero() {
-			return fmt.Errorf("it names no coordinate reference system and the reference grid does (%v), so it can't be warped to it; write one into it, with: gdal_edit.py -a_srs EPSG:... %s", w.grid.CRS, w.src.info.Path)
+			return fmt.Errorf("the input names no coordinate reference system and the reference grid does (%v), so it can't be warped; write one into it, with: gdal_edit.py -a_srs EPSG:... %s", w.grid.CRS, w.src.info.Path)
 		}
-		return fmt.Errorf("the reference grid names no coordinate reference system and it does (%v), so it can't be warped to it; use another reference, or write one into its file (gdal_edit.py -a_srs EPSG:...)", in.CRS)
+		return fmt.Errorf("the reference grid names no coordinate reference system and the input does (%v), so it can't be warped; use another reference, or write one into its file (gdal_edit.py -a_srs EPSG:...)", in.CRS)
 	}
 	if !w.grid.CRS.IsZero() {
 		w.crs, err = referenceText(w.grid.CRS)

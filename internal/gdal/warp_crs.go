@@ -34,7 +34,7 @@ func SameCRS(a, b raster.CRS) bool {
 	return is
 }
 
-// WKT returns the text of a system, "" for none.
+// WKT returns the text of a CRS, "" for none.
 func WKT(r raster.CRS) (string, error) {
 	if r.IsZero() {
 		return "", nil

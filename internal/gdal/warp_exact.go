@@ -16,8 +16,8 @@ import (
 	"leat/raster"
 )
 
-// loss says which pixels of a type GDAL changes silently when it resamples them, since it computes
-// in floats.
+// loss is the set of pixels of a type that GDAL changes silently when it resamples them, since it
+// computes in floats.
 type loss int
 
 const (
@@ -244,8 +244,8 @@ func (w *Warped) changedError(lost loss, v ndarray.Scalar, band, col, row int) e
 		"round its pixels first, with: gdal_translate -ot Float64"
 	switch {
 	case lost == minusOne:
-		why, instead = "as if pixels of -1 were none",
-			"say that -1 is its nodata, or resample it by near, or make its pixels int32 first, with: gdal_translate -ot Int32"
+		why, instead = "as if pixels of -1 were invalid",
+			"declare -1 as its nodata, or resample it by near, or make its pixels int32 first, with: gdal_translate -ot Int32"
 	case lost == inFloat32 && v.Type == ndarray.Float64:
 		why, instead = "in float32, which has no such value",
 			"resample it by near, or round its pixels first, with: gdal_translate -ot Float32"
@@ -259,8 +259,8 @@ func (w *Warped) changedError(lost loss, v ndarray.Scalar, band, col, row int) e
 	if strings.Contains(instead, "gdal_translate") {
 		instead += " " + driver.GDALName(path) + " out.tif"
 	}
-	return fmt.Errorf("%s: the pixel of band %d at column %d, row %d is %v, and GDAL %s resamples pixels of %v by %s %s, so that it would come out as another: "+
-		"take a grid that the file lies on, so that it is not resampled, or %s (%w)", path, band, col, row, v,
+	return fmt.Errorf("%s: the pixel of band %d at column %d, row %d is %v, and GDAL %s resamples pixels of %v by %s %s, so it would change: "+
+		"use a grid that fits the file's pixels, so that it is not resampled, or %s (%w)", path, band, col, row, v,
 		c.GDALVersionInfo("RELEASE_NAME"), v.Type, w.method.name(), why, instead, raster.ErrUnsupported)
 }
 

@@ -90,7 +90,7 @@ func exactCases(dir string) []exactCase {
 	add("Float64", "0.1", "nodata", "mode")
 	add("Float64", "0.5", "none", "mode")
 	add("Float64", "nan", "none", "mode")
-	add("Int16", "-1", "none", "mode", at+"-1", "as if pixels of -1 were none", "-ot Int32")
+	add("Int16", "-1", "none", "mode", at+"-1", "as if pixels of -1 were invalid", "-ot Int32")
 	add("Int16", "-1", "nodata", "mode")
 	add("Int16", "-2", "none", "mode")
 	add("Int32", "-1", "none", "mode")
@@ -129,7 +129,7 @@ func TestUnsafeNodataIsRefused(t *testing.T) {
 				if err == nil {
 					t.Fatalf("pixels %v", a)
 				}
-				for _, text := range append(k.want, k.Path, "take a grid that the file lies on") {
+				for _, text := range append(k.want, k.Path, "use a grid that fits the file's pixels") {
 					if !strings.Contains(err.Error(), text) {
 						t.Errorf("%v does not say %q", err, text)
 					}

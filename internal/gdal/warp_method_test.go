@@ -24,8 +24,8 @@ func TestWindowDependentMethods(t *testing.T) {
 	}
 }
 
-// With the true scale, GDAL takes pixels of an input that few of them cover for ones that wrap
-// around the earth, and swaps its columns.
+// With the true scale, GDAL swaps the columns of an input that few pixels cover: it treats these
+// pixels as wrapped around the earth.
 func TestAverageOfSmallInput(t *testing.T) {
 	needGDAL(t)
 	path := filepath.Join(t.TempDir(), "a.tif")

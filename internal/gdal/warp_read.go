@@ -19,7 +19,8 @@ import (
 	"leat/raster"
 )
 
-// transformerAddress returns the address of GDALGenImgProjTransform, which GDAL takes as a pointer.
+// transformerAddress returns the address of GDALGenImgProjTransform, which GDAL accepts as a
+// pointer.
 var transformerAddress = sync.OnceValues(func() (uintptr, error) {
 	library, _, err := find() // the library that is already loaded
 	if err != nil {
@@ -28,7 +29,8 @@ var transformerAddress = sync.OnceValues(func() (uintptr, error) {
 	return dlsym(library, "GDALGenImgProjTransform")
 })
 
-// transformer is what one handle of the input needs to be warped. It belongs to the handle's owner.
+// transformer holds what one handle of the input needs to be warped. It belongs to the handle's
+// owner.
 type transformer struct {
 	w          *Warped
 	h          hDataset
@@ -60,7 +62,7 @@ func (w *Warped) transformer(h hDataset) (*transformer, error) {
 			options = append(options, "SRC_SRS="+text)
 		}
 	})
-	err := tryWarp(w.src.info.Path, "relate to the reference grid", func() bool {
+	err := tryWarp(w.src.info.Path, "transform coordinates to the reference grid", func() bool {
 		if l.t = c.GDALCreateGenImgProjTransformer2(h, 0, cStrings(options)); l.t != nil {
 			c.GDALSetGenImgProjTransformerDstGeoTransform(l.t, &six[0])
 		}
@@ -75,7 +77,7 @@ func (w *Warped) transformer(h hDataset) (*transformer, error) {
 	return l, nil
 }
 
-// dropTransformers frees all transformers; none is in use.
+// dropTransformers frees all transformers. None may be in use.
 func (w *Warped) dropTransformers() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"leat/raster"
 )
 
-// No tile with edges between coarser pixels has a pixel of its neighbour: a mean over both would
+// A tile with edges between coarser pixels has no pixel of its neighbour: a mean over both would
 // count it twice.
 func TestAverageAtInputEdge(t *testing.T) {
 	need(t, "GTiff")

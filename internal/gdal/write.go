@@ -60,8 +60,9 @@ type Writer struct {
 	done   bool
 }
 
-// Create creates the raster at path, a plain path in an existing directory. It reports all wrong
-// fields of spec, and creation options that the format does not have, before it changes anything.
+// Create creates the raster at path, a plain path in an existing directory. Before it changes
+// anything, it checks spec and returns all errors, including creation options that the format does
+// not have.
 func Create(path string, spec *Spec) (*Writer, error) {
 	if err := load(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -233,7 +234,7 @@ func (w *Writer) checkTypes() error {
 		if got == gdalType(w.spec.Type) {
 			continue
 		}
-		made, remedy := pixelTypes[got].read, "take another one"
+		made, remedy := pixelTypes[got].read, "use another format"
 		if made.Valid() && w.driver.checkType(made) == nil {
 			remedy = fmt.Sprintf("write %v, or another format", made)
 		}
@@ -273,7 +274,7 @@ func (w *Writer) describe() error {
 	ok := func(what string, result int32) {
 		if result != 0 && fault == nil {
 			e := lastError(w.path, "write "+what)
-			e.Text = cmp.Or(e.Text, "no reason given") + "; leave it out, or take another format than " + w.driver.Name
+			e.Text = cmp.Or(e.Text, "no reason given") + "; leave it out, or use another format than " + w.driver.Name
 			fault = e
 		}
 	}
@@ -330,7 +331,8 @@ func (w *Writer) describe() error {
 		if i.Colors != nil {
 			ok("the colour table", setColors(b, i.Colors))
 		} else if k := slices.Index(colors, i.Color); k > 0 && c.GDALGetRasterColorInterpretation(b) != int32(k) {
-			// Only alpha determines which pixels are valid; few formats can hold the others.
+			// Only alpha determines which pixels are valid, so only its failure matters; few
+			// formats can hold the others.
 			if r := c.GDALSetRasterColorInterpretation(b, int32(k)); i.Color == raster.ColorAlpha {
 				ok("that a band is alpha", r)
 			}

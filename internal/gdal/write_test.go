@@ -468,7 +468,7 @@ func TestOutputIsAtomic(t *testing.T) {
 	}
 	look(old)
 	if err := w.Close(t.Context()); !errors.Is(err, fs.ErrClosed) {
-		t.Errorf("closing what was given up: %v", err)
+		t.Errorf("closing a discarded writer: %v", err)
 	}
 	w = begin()
 	ctx, cancel := context.WithCancel(t.Context())

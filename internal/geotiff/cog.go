@@ -47,7 +47,7 @@ func (f *File) COGFault() (string, error) {
 	return cogFault(images, start), nil
 }
 
-// cogImage is what the rules say of one directory.
+// cogImage holds what the rules check of one directory.
 type cogImage struct {
 	at, end       int64 // of the directory
 	width, height uint64

@@ -17,7 +17,7 @@ import (
 )
 
 // makeControl writes TIFFs with ground control points, RPCs and transforms, with all kinds of
-// sidecars, and says what GDAL reads of each.
+// sidecars, and prints what GDAL reads from each.
 const makeControl = `
 import json, os, shutil, sys
 from osgeo import gdal, osr
@@ -84,7 +84,7 @@ for name in names:
 json.dump(out, sys.stdout)
 `
 
-// read is what GDAL reads of a file.
+// read is what GDAL reads from a file.
 type read struct {
 	Name      string
 	Transform *raster.Transform
@@ -119,7 +119,7 @@ func TestControlPointsAndRPCsAreReadAsGDALReadsThem(t *testing.T) {
 			continue
 		}
 		if g.GCPs != nil {
-			// With a transform of .aux.xml GDAL uses that one's system for the file's own points.
+			// If .aux.xml has a transform, GDAL uses its CRS for the file's own points.
 			if code := text(want.System); g.GCPs.CRS.Code != code && !g.HasTransform {
 				t.Errorf("%s: the system of points is %v, GDAL reads %s", want.Name, g.GCPs.CRS, code)
 			}
@@ -139,7 +139,8 @@ func TestControlPointsAndRPCsAreReadAsGDALReadsThem(t *testing.T) {
 	}
 }
 
-// sameDigits reports whether coefficients are the same in 15 digits, which GDAL has of a tag.
+// sameDigits reports whether coefficients are the same in 15 digits, the precision at which GDAL
+// reports a tag.
 func sameDigits(a, b *raster.RPC) bool {
 	for i, v := range georef.RPCValues(a) {
 		if math.Abs(v-georef.RPCValues(b)[i]) > 1e-14*math.Abs(v) {

@@ -52,7 +52,7 @@ func (c *container) damaged(format string, args ...any) error {
 		fmt.Sprintf(format, args...), raster.ErrFormat)
 }
 
-// unsupported returns the error of a sound file that this package cannot read, which wraps
+// unsupported returns the error of a valid file that this package cannot read, which wraps
 // raster.ErrUnsupported.
 func (c *container) unsupported(what, option string) error {
 	return fmt.Errorf("%s: %s can't be read by leat's own GeoTIFF driver; convert it with: gdal_translate %s%s out.tif (%w)", c.name, what, option, shellWord(driver.GDALName(c.name)), raster.ErrUnsupported)

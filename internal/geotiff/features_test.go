@@ -66,18 +66,18 @@ func TestReadUnusualFiles(t *testing.T) {
 		return handmade(binary.LittleEndian, tags, tiff.TagStripOffsets, tiff.TagStripByteCounts, parts)
 	}
 	for name, file := range map[string][]byte{
-		"one strip without end":                 make1(tags(tiff.CompressionNone), [][]byte{pix}),
+		"one strip, no rows per strip":          make1(tags(tiff.CompressionNone), [][]byte{pix}),
 		"the old number of deflate":             make1(tags(tiff.CompressionOldDeflate, rows4), pack(strips(pix, 4))),
 		"a deflate strip padded past the image": make1(tags(tiff.CompressionDeflate, rows4), pack(strips(padded, 4))),
 		"an uncompressed strip padded":          make1(tags(tiff.CompressionNone, rows4), strips(padded, 4)),
-		"bits the other way round": make1(tags(tiff.CompressionNone,
+		"reversed bits": make1(tags(tiff.CompressionNone,
 			tag{tiff.TagFillOrder, tiff.TypeShort, []uint64{2}}),
 			[][]byte{mirrored}),
 		"no byte counts": without(make1(tags(tiff.CompressionNone, rows4), strips(pix, 4)),
 			tiff.TagStripByteCounts),
 		"no byte counts, deflate": without(make1(tags(tiff.CompressionDeflate, rows4), pack(strips(pix, 4))),
 			tiff.TagStripByteCounts),
-		"predictor said of packed bits": make1(tags(tiff.CompressionNone,
+		"packed bits with a predictor": make1(tags(tiff.CompressionNone,
 			tag{tiff.TagPredictor, tiff.TypeShort, []uint64{2}}),
 			[][]byte{pix}),
 		"tiles in the tags of strips": handmade(binary.LittleEndian,

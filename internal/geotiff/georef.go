@@ -37,8 +37,8 @@ func georeference(d *directory, width, height int) (raster.Grid, error) {
 	return g, nil
 }
 
-// controlPoints makes ground control points of the tie points of a file without a transform. The
-// CRS is theirs then.
+// controlPoints turns the tie points of a file without a transform into ground control points. The
+// CRS becomes that of the points.
 func controlPoints(d *directory, g *raster.Grid) error {
 	tie, err := d.floats(tiff.TagModelTiepoint)
 	if err != nil || len(tie) < 6 {
@@ -58,7 +58,8 @@ func controlPoints(d *directory, g *raster.Grid) error {
 	return nil
 }
 
-// coefficients reads the RPC tag; nil where there is none. bad says why one is not read.
+// coefficients reads the RPC tag. It returns nil if there is none. bad is the reason if the tag's
+// values can't be used.
 func coefficients(d *directory) (r *raster.RPC, bad, err error) {
 	v, err := d.floats(tiff.TagRPC)
 	if err != nil || len(v) == 0 {
@@ -153,7 +154,7 @@ func crsOf(k *raster.GeoKeys) raster.CRS {
 			c.Code = fmt.Sprintf("EPSG:%d", v)
 		}
 	}
-	// The name of a projected system is in its own citation or in the general one, which otherwise
+	// The name of a projected CRS is in its own citation or in the general one, which otherwise
 	// names the file. ESRI software writes WKT into either.
 	citations := []uint16{tiff.GeoKeyCitation, tiff.GeoKeyProjectedCitation, tiff.GeoKeyGeodeticCitation}
 	switch geoShort(k, tiff.GeoKeyModelType) {
@@ -187,7 +188,7 @@ func crsOf(k *raster.GeoKeys) raster.CRS {
 	return c
 }
 
-// crsOfWKT returns the system of a WKT, with the code of its horizontal part.
+// crsOfWKT returns the CRS of a WKT, with the code of its horizontal part.
 func crsOfWKT(text string) raster.CRS {
 	c := raster.CRS{WKT: text}
 	n, err := wkt.Parse(text)

@@ -199,7 +199,7 @@ func (f *File) addWorldFile(sidecars SidecarOpener) error {
 		t[3] = v[5] - float64(0.5*t[4]) - float64(0.5*t[5])
 		g := &f.info.Grid
 		g.Transform, g.HasTransform = t, true
-		if g.GCPs != nil { // the file's own points; their system is that of the transform
+		if g.GCPs != nil { // the file's own points, whose CRS becomes that of the transform
 			g.CRS, g.GCPs = g.GCPs.CRS, nil
 		}
 		return nil

@@ -152,8 +152,8 @@ func (f *File) addPAM(sidecars SidecarOpener) error {
 	return nil
 }
 
-// addPAMPoints takes system and ground control points. As in GDAL, points there count before the
-// file's transform, and a system there is that of the file's own points.
+// addPAMPoints applies the CRS and the ground control points. As in GDAL, the points take
+// precedence over the file's transform, and the CRS also applies to the file's own points.
 func (f *File) addPAMPoints(doc *pamFile, path string) error {
 	g := &f.info.Grid
 	var crs raster.CRS
@@ -183,7 +183,7 @@ func (f *File) addPAMPoints(doc *pamFile, path string) error {
 		}
 	case !crs.IsZero():
 		g.CRS = crs
-	case own != nil && g.CRS.IsZero(): // the file's system, which the transform is in now
+	case own != nil && g.CRS.IsZero(): // the CRS of the file's points becomes that of the transform
 		g.CRS = own.CRS
 	}
 	return nil
@@ -218,7 +218,7 @@ func (l *pamPoints) gcps() (*raster.GCPs, error) {
 	return g, nil
 }
 
-// addPAMCoefficients takes RPCs, unless the file has its own.
+// addPAMCoefficients applies the RPCs, unless the file has its own.
 func (f *File) addPAMCoefficients(doc *pamFile, path string) {
 	items := map[string]string{}
 	for _, m := range doc.Metadata {

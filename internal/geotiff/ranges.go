@@ -63,7 +63,7 @@ func (im *image) planes() []int {
 	return all
 }
 
-// fetch starts to fetch what a read of window w takes, except kept tiles, if the file is read
+// fetch starts to fetch what a read of window w needs, except kept tiles, if the file is read
 // through a raster.Prefetcher. The caller must call release after the read.
 func (im *image) fetch(ctx context.Context, w raster.Window, targets []target, keep *keeper) (release func(),
 	err error) {
@@ -98,7 +98,7 @@ func (im *image) fetch(ctx context.Context, w raster.Window, targets []target, k
 	}), nil
 }
 
-// ranges returns the ranges of the file that a read of window w of some planes takes, without the
+// ranges returns the ranges of the file that a read of window w of some planes needs, without the
 // tiles for which skip returns true. skip may be nil.
 func (im *image) ranges(ctx context.Context, w raster.Window, planes []int,
 	skip func(plane, col, row int, offset int64) bool) ([]raster.Range, error) {
@@ -129,7 +129,7 @@ func (im *image) ranges(ctx context.Context, w raster.Window, planes []int,
 				if im.direct() {
 					offset, count = im.rowsOf(w, col, row, offset, count)
 				} else {
-					// decode reads no more.
+					// load reads no more.
 					count = min(count, 2*im.tileBytes(im.tileH)+64<<10)
 				}
 				// The read reports damaged tiles.
@@ -142,8 +142,8 @@ func (im *image) ranges(ctx context.Context, w raster.Window, planes []int,
 	return out, nil
 }
 
-// rowsOf returns offset and size of an uncompressed tile from the first pixel in the window to the
-// last.
+// rowsOf returns the offset and the size of an uncompressed tile's bytes from the first pixel in
+// the window to the last.
 func (im *image) rowsOf(w raster.Window, col, row int, offset, count int64) (int64, int64) {
 	if offset < 0 || offset > im.container.size || count == 0 {
 		return 0, 0

@@ -169,7 +169,7 @@ type job struct {
 	packed []byte // compressed bytes
 	dst    []byte // where to decode them
 	direct bool   // dst is the memory of the target
-	waits  bool   // packed is to be decoded with that of another tile
+	waits  bool   // packed is decoded together with that of another tile
 }
 
 func (j *job) run(ctx context.Context, keep *keeper) error {
@@ -293,7 +293,7 @@ func (j *job) decompress() error {
 	return j.b.decoder.Decompress(j.im.compression, j.dst, j.packed, j.full())
 }
 
-// finish completes what was decompressed with the result err, except for the predictor.
+// finish completes a tile that was decompressed with the result err, except for the predictor.
 func (j *job) finish(err error) error {
 	im, dst := j.im, j.dst
 	if needed := int(im.tileBytes(im.imageRows(j.row))); err == tiff.ErrShort && needed < len(dst) {
@@ -341,7 +341,7 @@ func (j *job) predicted() bool {
 		j.part.Col == j.col*im.tileW
 }
 
-// unpredictRows undoes the predictor from the tile to the target, which spares a copy.
+// unpredictRows undoes the predictor from the tile into the target, which saves a copy.
 func (j *job) unpredictRows() {
 	im, t := j.im, &j.targets[0]
 	for y := j.part.Row; y < j.part.Row+j.part.Height; y++ {

@@ -11,8 +11,8 @@ import (
 	"leat/raster"
 )
 
-// tilesPerChunk is the number of entries of the tile table that are read at once. A small file's
-// table takes two reads; of a huge one only the necessary part is read.
+// tilesPerChunk is the number of entries of the tile table that are read at once. The table of a
+// small file takes two reads; of a huge one, only the necessary part is read.
 const tilesPerChunk = 4096
 
 // tileTable holds offsets and sizes of the tiles. It is read in chunks on demand, so that a header
@@ -191,7 +191,7 @@ func (im *image) checkWhole(ctx context.Context) error {
 	if n < im.table.n {
 		kind += " that were checked"
 	}
-	return im.damaged("%d of %d %s are not or not wholly in the file, which has %d bytes and needs %d", missing, n, kind,
+	return im.damaged("%d of %d %s lie wholly or partly beyond the end of the file, which has %d bytes and needs %d", missing, n, kind,
 		im.container.size, needed)
 }
 
@@ -204,8 +204,8 @@ func (im *image) checkTile(ctx context.Context, i int) error {
 	return im.read(ctx, w, []target{t}, nil)
 }
 
-// bytesToEnd returns the number of bytes from offset to the end of the file, 0 if offset is 0, a
-// missing tile.
+// bytesToEnd returns the number of bytes from offset to the end of the file, or 0 for a missing
+// tile, whose offset is 0.
 func (t *tileTable) bytesToEnd(offset int64) int64 {
 	if offset == 0 {
 		return 0

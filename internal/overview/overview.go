@@ -39,7 +39,7 @@ func ParseMethod(s string) (Method, error) {
 			return m, nil
 		}
 	}
-	return 0, fmt.Errorf("unknown overview method %q (use nearest, center, average or mode)", s)
+	return 0, fmt.Errorf("unknown overview method %q, expected nearest, center, average or mode", s)
 }
 
 // Plane is one band of pixels in the machine's byte order. Rows begin Stride pixels apart.

@@ -9,10 +9,11 @@ import (
 	"leat/raster"
 )
 
-// stretchSample bounds the cells from which percentiles are taken.
+// stretchSample bounds the number of cells that percentiles are computed from.
 const stretchSample = 1 << 17
 
-// stretch gives the 2nd and the 98th percentile of the cells of band i; 0 and 1 when none is valid.
+// stretch returns the 2nd and the 98th percentile of the cells of band i, or 0 and 1 when none is
+// valid.
 func (r *reducer) stretch(i int) (lo, hi float64) {
 	step := 1 + len(r.sum[i])/stretchSample
 	var v []float64
@@ -40,7 +41,7 @@ func (r *reducer) stretch(i int) (lo, hi float64) {
 	return at(.02), at(.98)
 }
 
-// share returns the position of v between lo and hi, 0 to 1; 0.5 if they are equal.
+// share returns the position of v between lo and hi, from 0 to 1; 0.5 if they are equal.
 func share(v, lo, hi float64) float64 {
 	if hi <= lo {
 		return 0.5
@@ -94,7 +95,7 @@ type Ramp []color.NRGBA
 
 var (
 	grayRamp = Ramp{{0, 0, 0, 255}, {255, 255, 255, 255}}
-	// Lightness rises evenly, so that it reads right in gray and to the colour-blind.
+	// Lightness rises evenly, so that the ramp is readable in gray and with colour blindness.
 	blueYellowRamp = Ramp{{40, 16, 86, 255}, {52, 68, 138, 255}, {36, 112, 142, 255}, {38, 155, 128, 255},
 		{110, 195, 88, 255}, {250, 230, 60, 255}}
 	// Zero is the lightest.

@@ -16,7 +16,7 @@ import (
 	"leat/raster"
 )
 
-// DefaultSide is the longest side of a quicklook in pixels unless the caller wants another.
+// DefaultSide is the default of a quicklook's longest side in pixels.
 const DefaultSide = 1024
 
 // maxReadBytes bounds the pixels that are read at once for a quicklook.
@@ -198,7 +198,8 @@ func newReducer(info *raster.Info, bands []int, side int, pick bool) *reducer {
 	return r
 }
 
-// place is the cell of n that pixel i of size falls in, or -1 when only the middle ones are picked.
+// place returns the cell, of n, that pixel i of size falls in, or -1 for a pixel that is not
+// picked.
 func (r *reducer) place(i, size, n int) int {
 	k := i * n / size
 	if r.pick && i != (2*k+1)*size/(2*n) {
@@ -207,7 +208,7 @@ func (r *reducer) place(i, size, n int) int {
 	return k
 }
 
-// read goes through the raster in windows that hold whole tiles where they fit the bound.
+// read adds the pixels of the raster in windows of whole tiles, unless a tile exceeds the bound.
 func (r *reducer) read(ctx context.Context, src raster.Source) error {
 	info := src.Info()
 	w, h := info.Grid.Width, info.Grid.Height

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// csvWriter writes CSV as RFC 4180 has it, except that lines end with a line feed alone, as in most
-// programs. Null is an empty field, and an empty text is quoted.
+// csvWriter writes CSV by RFC 4180, except that lines end with a line feed alone, as most programs
+// write them. Null is an empty field, and an empty text is quoted.
 type csvWriter struct {
 	w       *bufio.Writer
 	columns []Column
@@ -25,11 +25,11 @@ func newCSV(w io.Writer, columns []Column) (Writer, error) {
 
 func (c *csvWriter) separate(i int) {
 	if i > 0 {
-		c.w.WriteByte(',') // an error comes again from the last write
+		c.w.WriteByte(',') // an error is returned by the last write of the row
 	}
 }
 
-// text writes a text, in quotes where it needs them.
+// text writes a text, quoted if necessary.
 func (c *csvWriter) text(s string) {
 	if s != "" && !strings.ContainsAny(s, ",\"\r\n") && strings.TrimSpace(s) == s {
 		c.w.WriteString(s)

@@ -14,7 +14,7 @@ type parquetWriter struct {
 	rows    []parquet.Row
 }
 
-// rowsAtOnce is how many rows are passed on together, rowGroup how many a group has.
+// rowsAtOnce is the number of rows for each call of WriteRows, rowGroup the number of a row group.
 const (
 	rowsAtOnce = 1024
 	rowGroup   = 128 << 10
@@ -53,7 +53,7 @@ func (p *parquetWriter) Write(row []any) error {
 		case int64:
 			value = parquet.Int64Value(v)
 		case uint64:
-			value = parquet.Int64Value(int64(v)) // the column's type says that it has no sign
+			value = parquet.Int64Value(int64(v)) // the column's type is unsigned
 		case float64:
 			value = parquet.DoubleValue(v)
 		case string:

@@ -124,7 +124,7 @@ const PairBytes = 2 << 20
 // InflateBoth is Decompress for two tiles of CompressionDeflate, which are decoded faster together.
 func (d *Decoder) InflateBoth(dstA, srcA []byte, fullA int, dstB, srcB []byte, fullB int) (errA, errB error) {
 	nA, errA, nB, errB := d.zlib.Both(dstA, srcA, dstB, srcB)
-	if errA != nil || nA < len(dstA) { // what is wrong, or too long
+	if errA != nil || nA < len(dstA) { // find the error, or decode a stream that is too long
 		errA = d.inflate(dstA, srcA, fullA-len(dstA))
 	}
 	if errB != nil || nB < len(dstB) {
@@ -133,8 +133,8 @@ func (d *Decoder) InflateBoth(dstA, srcA []byte, fullA int, dstB, srcB []byte, f
 	return errA, errB
 }
 
-// inflate decodes a zlib stream and verifies its checksum. The stream may hold up to surplus bytes
-// more than dst, or twice its size: libtiff leaves out what is too much.
+// inflate decodes a zlib stream and verifies its checksum. The stream may hold more than dst, by up
+// to surplus bytes or the size of dst, whichever is more: like libtiff, inflate drops the excess.
 func (d *Decoder) inflate(dst, src []byte, surplus int) error {
 	n, err := d.zlib.One(dst, src)
 	if err == inflate.ErrLong {

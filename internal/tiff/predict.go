@@ -126,7 +126,7 @@ func undoFloat(tile []byte, rowBytes, size, step int, spare []byte) {
 	}
 }
 
-// joinPlanes makes floats of size bytes of the first bytes of planes, which have n bytes each.
+// joinPlanes makes floats of size bytes from the first bytes of planes, which have n bytes each.
 func joinPlanes(d, planes []byte, size, n int) {
 	switch size {
 	case 2:

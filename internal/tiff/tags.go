@@ -108,7 +108,7 @@ var TypeSizes = [19]int{TypeByte: 1, TypeASCII: 1, TypeShort: 2, TypeLong: 4, Ty
 	TypeUndefined: 1, TypeSShort: 2, TypeSLong: 4, TypeSRational: 8, TypeFloat: 4, TypeDouble: 8, TypeIFD: 4,
 	TypeLong8: 8, TypeSLong8: 8, TypeIFD8: 8}
 
-// Geo keys, named as in the specification (OGC 19-008r4), and values of theirs.
+// Geo keys, named as in the specification (OGC 19-008r4), and their values.
 const (
 	GeoKeyModelType         = 1024
 	GeoKeyRasterType        = 1025

@@ -14,7 +14,7 @@ func BenchmarkCover(b *testing.B) {
 	for _, vertices := range []int{8, 200, 2000} {
 		rng := rand.New(rand.NewPCG(9, 1))
 		var polygons []*Polygon
-		for range 100 { // of some 100 x 100 pixels each
+		for range 100 { // each of about 100 x 100 pixels
 			polygons = append(polygons, newPolygon(star(rng, size*rng.Float64(), size*rng.Float64(), 75, vertices, 0)))
 		}
 		for rule, name := range []string{"centre", "touch", "coverage"} {
@@ -31,7 +31,7 @@ func BenchmarkCover(b *testing.B) {
 						}
 					}
 				}
-				b.SetBytes(pixels) // MB/s are million pixels per second
+				b.SetBytes(pixels) // 1 MB/s is a million pixels per second
 				b.ReportAllocs()
 			})
 		}

@@ -6,8 +6,8 @@ import (
 	"leat/block"
 )
 
-// Cells records which parts of a raster polygons may have pixels in, as a bit for each square cell.
-// It is not safe for use while polygons are added.
+// Cells records in which parts of a raster polygons may have pixels, as a bit for each square cell.
+// It must not be used concurrently while polygons are added.
 type Cells struct {
 	shift      int // a cell has a side of 2^shift pixels
 	cols, rows int
@@ -26,7 +26,7 @@ const (
 	distant = 1 << 44
 )
 
-// NewCells returns the empty cells of a raster of this size.
+// NewCells returns cells without polygons for a raster of width x height pixels.
 func NewCells(width, height int) *Cells {
 	c := &Cells{shift: leastCellShift}
 	for {
@@ -40,7 +40,7 @@ func NewCells(width, height int) *Cells {
 	return c
 }
 
-// Bytes returns the memory that the cells take.
+// Bytes returns the size of the cells in memory.
 func (c *Cells) Bytes() int64 { return 8 * int64(len(c.bits)) }
 
 // Add records a polygon whose pixels lie in window w of the raster, by any rule.
@@ -55,9 +55,10 @@ func (c *Cells) Add(p *Polygon, w block.Window) {
 		}
 		return
 	}
-	// A cell counts if the polygon covers its centre or touches its interior. The sides of cells
+	// A cell is set if the polygon covers its centre or touches its interior. The sides of cells
 	// are powers of two, so edges are rounded as they are for pixels, except that the smallest
-	// numbers become 0. So the polygon is also moved by a millionth of a cell in four directions.
+	// numbers become 0. For these, the polygon is also moved by a millionth of a cell in four
+	// directions.
 	q := &c.polygon
 	q.XY, q.Rings, q.Parts = q.XY[:0], p.Rings, p.Parts
 	for _, v := range p.XY {
@@ -76,7 +77,8 @@ func (c *Cells) Add(p *Polygon, w block.Window) {
 	}
 }
 
-// Overlap reports whether a polygon may have pixels in window w. False is certain.
+// Overlap reports whether a polygon may have pixels in window w. It may return true for a window
+// without pixels, but never false for one that has some.
 func (c *Cells) Overlap(w block.Window) bool {
 	cells := c.window(w)
 	for row := range cells.Height {

@@ -69,7 +69,7 @@ func TestCellsOfLongRasters(t *testing.T) {
 	}
 }
 
-// TestCellsLeaveGapsOut checks that the two parts of a polygon do not take the raster between them.
+// TestCellsLeaveGapsOut checks that cells between the two parts of a polygon are not set.
 func TestCellsLeaveGapsOut(t *testing.T) {
 	for _, size := range []int{10_000, 1 << 20} {
 		x := float64(size - 300)

@@ -46,8 +46,8 @@ func NewCollector(s *Spec) *Collector {
 	return c
 }
 
-// Add adds the pixels of a mask to st. The arrays have the mask's window as their last two
-// dimensions, others must be 1; rows are contiguous. values has the spec's type. valid is an array
+// Add adds the pixels of a mask to st. The last two dimensions of the arrays are the mask's window;
+// the others must be 1, and rows must be contiguous. values has the spec's type. valid is an array
 // of uint8 with 0 for invalid pixels, or nil when all are valid; NaN is invalid in any case. Add
 // panics when the arrays do not fit.
 func (c *Collector) Add(st *State, m *Mask, values, valid *ndarray.Array) error {
@@ -99,7 +99,7 @@ func rowsOf[T ndarray.Element](a *ndarray.Array) rows[T] {
 	return rows[T]{ndarray.Cast[T](a.Data[a.Offset:]), a.Strides[n-2] / size, a.Shape[n-1]}
 }
 
-// at returns n values of a row from a column on.
+// at returns n values of a row, from column col.
 func (r *rows[T]) at(row, col, n int) []T {
 	if col+n > r.width {
 		panic("zonal: mask exceeds the array")

@@ -7,7 +7,7 @@ import (
 )
 
 // unit is the height and the area of a pixel in the integers that stripState adds up. Sums of
-// integers have no order, so a pixel's share does not depend on what else is computed.
+// integers do not depend on the order, so a pixel's share does not depend on what else is computed.
 const unit = 1 << 60
 
 // stripState computes the shares of the pixels of one row. It cuts the row into strips at the ends
@@ -16,12 +16,12 @@ const unit = 1 << 60
 type stripState struct {
 	col, width int
 	cuts       []float64
-	pending    []*edge // edges of the row by their upper end, of which those up to next were live
+	pending    []*edge // edges of the row by their upper end; the first next of them have been added to live
 	next       int
 	live       []*edge // edges that reach the strip, and some that ended above it
 	pieces     []piece // edges that reach the strip
 	sorted     bool    // live edges are in the order of an earlier strip of the row
-	inside     []bool  // per part: the even-odd rule's state
+	inside     []bool  // per part: whether it was entered and not left, by the even-odd rule
 	area       []int64 // of each column that an edge crosses
 	cover      []int64 // change of the height covered, from this column on
 }
@@ -29,7 +29,7 @@ type stripState struct {
 // piece is the part of an edge within a strip.
 type piece struct {
 	e        *edge
-	top, bot float64 // x
+	top, bot float64 // columns
 }
 
 // row computes the shares of row y in columns [col, col+width) from the edges that reach it. area
@@ -75,7 +75,7 @@ func (s *stripState) row(all []edge, edges []int32, y, col, width, parts int) {
 	}
 }
 
-// smallRow is the number of cuts up to which they are kept in order one by one.
+// smallRow is the largest number of cuts that are kept sorted by insertion.
 const smallRow = 24
 
 // cut adds a cut at y.
@@ -107,11 +107,11 @@ func (s *stripState) advance(y float64) {
 	}
 }
 
-// crossed adds the strip from a to b, in which edges cross, the first of them at end.
+// crossed adds the strip from a to b, in which edges cross, first at end.
 func (s *stripState) crossed(origin, a, b, end float64) {
 	for {
-		// A part of the strip ends at the first crossing, again and again until none is left:
-		// between two crossings that differ by less than the precision of y, order does not matter.
+		// Cut the strip at its first crossing until no edges cross above the cut. The order of
+		// crossings that differ by less than the precision of y does not matter.
 		for cut := end; ; {
 			s.active(a, cut)
 			s.sort()
@@ -143,8 +143,8 @@ func (s *stripState) active(a, b float64) {
 	}
 }
 
-// sort orders the pieces from left to right at the middle of the strip, and the live edges alike:
-// from one strip to the next, few of them change places.
+// sort orders the pieces from left to right at the middle of the strip. It keeps the live edges in
+// the same order, since few of them change places from one strip to the next.
 func (s *stripState) sort() {
 	if len(s.pieces) > smallRow && !s.sorted {
 		slices.SortStableFunc(s.pieces, func(p, q piece) int { return cmp.Compare(p.top+p.bot, q.top+q.bot) })
@@ -166,8 +166,8 @@ func (s *stripState) sort() {
 	}
 }
 
-// crossing returns the smallest y between a and b where neighbours cross, or b when none do. When
-// all neighbours are in order at both ends of the strip, all edges are.
+// crossing returns the smallest y between a and b where neighbours cross, or b when none do. If all
+// neighbours are in order at both ends of the strip, no edges cross.
 func (s *stripState) crossing(a, b float64) float64 {
 	first := b
 	for i := 1; i < len(s.pieces); i++ {
@@ -178,7 +178,7 @@ func (s *stripState) crossing(a, b float64) float64 {
 		}
 		tiny := math.Ldexp(max(math.Abs(p.top), math.Abs(p.bot), 1), -50)
 		if above > tiny && below < -tiny || above < -tiny && below > tiny {
-			// A crossing at a or b, but for rounding, leaves the strip as it is.
+			// A crossing at a or b, up to rounding, does not divide the strip.
 			if y := a + float64((b-a)*(above/(above-below))); y > a {
 				first = min(first, y)
 			}
@@ -189,7 +189,7 @@ func (s *stripState) crossing(a, b float64) float64 {
 
 // add adds a strip of height h between the edges in order.
 func (s *stripState) add(h int64) {
-	within := 0 // parts
+	within := 0 // parts that were entered and not left
 	for i := range s.pieces {
 		p := &s.pieces[i]
 		part := p.e.part
@@ -230,14 +230,15 @@ func rightShare(lo, hi, c float64) float64 {
 		return (c + 1 - lo + (c + 1 - hi)) / 2
 	}
 	a, b := max(lo, c), min(hi, c+1)
-	// Above the pixel's left side, the whole row is on the right; below its right side, nothing is.
+	// Where the edge is left of the pixel, the pixel's whole width is on the right; where it is
+	// right of the pixel, nothing is.
 	left, across := max(c-lo, 0), b-a
 	return (left + float64(across*((c+1-a+(c+1-b))/2))) / (hi - lo)
 }
 
 // emit appends the row to the mask and sets area and cover to 0.
 func (s *stripState) emit(m *Mask, row, offset int) {
-	h, full := int64(0), -1 // full is where whole pixels began
+	h, full := int64(0), -1 // full is the first column of whole pixels, or -1
 	for c, area := range s.area {
 		if area|s.cover[c] != 0 {
 			h += s.cover[c]

@@ -8,8 +8,8 @@ import (
 	"leat/block"
 )
 
-// Index finds the zones whose bounding box overlaps a window. It is built once, then only read, by
-// any number of goroutines.
+// Index finds the zones whose bounding box overlaps a window. It is immutable and safe for
+// concurrent use.
 type Index struct {
 	boxes []box32 // of the zones in the order of zones, then of groups of nodes, level by level
 	zones []int32

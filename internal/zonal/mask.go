@@ -7,8 +7,8 @@ type Rule uint8
 
 const (
 	// ByCentre takes the pixels whose centre the polygon covers, with weight 1. A centre on the
-	// polygon's boundary counts as in gdal_rasterize: on the right and lower side, and on the upper
-	// side, but not on the left one.
+	// polygon's boundary counts as in gdal_rasterize: on the right, lower and upper sides, but not
+	// on the left one.
 	ByCentre Rule = iota
 	// ByTouch takes the pixels of ByCentre and those whose interior the boundary passes through.
 	ByTouch
@@ -29,17 +29,17 @@ type Weight uint64
 // Float returns the weight as a number from 0 to 1.
 func (w Weight) Float() float64 { return math.Ldexp(float64(w), -weightBits) }
 
-// Run is a row of adjacent pixels that belong to a zone as a whole.
+// Run is a row of adjacent pixels that belong wholly to a zone.
 type Run struct{ Row, Col, Len int }
 
-// Partial is a pixel of which a share belongs to a zone.
+// Partial is a pixel that belongs partly to a zone.
 type Partial struct {
 	Row, Col int
 	Weight   Weight // above 0 and below One
 }
 
-// Mask holds the pixels of a zone in a window, counted from its upper left pixel and ordered by
-// row, then column. No pixel appears twice.
+// Mask holds the pixels of a zone in a window. Rows and columns count from the window's upper left
+// pixel. Runs and Partials are each ordered by row, then column. No pixel appears twice.
 type Mask struct {
 	Runs     []Run
 	Partials []Partial

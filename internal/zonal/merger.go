@@ -52,8 +52,8 @@ func NewMerger(specs []*Spec, o *MergerOptions) *Merger {
 		tables: map[int64]*zoneTables{}}
 }
 
-// Add adds the states of some pixels of a zone, one encoding after the other, one for each value,
-// and returns the bytes that follow them. The merger keeps no reference to b.
+// Add adds states of a zone: b begins with one encoded state for each spec, in their order. It
+// returns the bytes that follow them. The merger keeps no reference to b.
 func (m *Merger) Add(zone int64, b []byte) (rest []byte, err error) {
 	old := m.heads[zone]
 	m.scratch = m.scratch[:0]
@@ -153,8 +153,8 @@ func (m *Merger) spill() error {
 	return nil
 }
 
-// Results appends the statistics of a zone to dst, value by value in the order of the specs'
-// columns, and forgets the zone. A zone without states has no pixels.
+// Results appends the statistics of a zone to dst, spec by spec in the order of their columns, and
+// removes the zone from the merger. A zone without states has no pixels.
 func (m *Merger) Results(dst []Value, zone int64) ([]Value, error) {
 	head, z := m.heads[zone], m.tables[zone]
 	var err error
@@ -202,7 +202,7 @@ func (m *Merger) Close() error {
 type extentReader struct {
 	entryReader
 	file   io.ReaderAt
-	extent extent // what is not read yet
+	extent extent // what has not been read yet
 	buf    []byte
 	err    error
 }

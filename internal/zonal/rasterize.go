@@ -115,7 +115,7 @@ func (r *Rasterizer) collectRing(xy []float64, part int32, top, bottom float64) 
 			r.edges = append(r.edges, edge{x0, y0, x1, y1, (x1 - x0) / (y1 - y0), part, false})
 		case y0 > y1:
 			r.edges = append(r.edges, edge{x1, y1, x0, y0, (x0 - x1) / (y0 - y1), part, false})
-		case x0 == x1: // touches a pixel, which matters where the whole ring is one point
+		case x0 == x1: // touches a pixel, which no other edge does if the whole ring is one point
 			r.edges = append(r.edges, edge{x0, y0, x0, y0, 0, part, false})
 		default:
 			if !known {
@@ -137,7 +137,8 @@ func doubleArea(xy []float64) float64 {
 	return sum
 }
 
-// xAt returns the column coordinate of an edge at y, between its ends.
+// xAt returns the column coordinate of an edge at y, that of the nearer end where y is beyond the
+// edge.
 func (e *edge) xAt(y float64) float64 {
 	switch {
 	case y <= e.y0:
@@ -167,7 +168,8 @@ func (r *Rasterizer) centres(edges []int32, row int) {
 					r.addSpan(floor(e.x0+0.5), floor(e.x1+0.5))
 				}
 			case e.y0 <= y && y < e.y1:
-				// GDAL's order of operations, so that centres close to an edge agree with it.
+				// The order of operations is GDAL's, so that centres close to an edge agree with
+				// it.
 				x := float64(float64((y-e.y0)*(e.x1-e.x0))/(e.y1-e.y0)) + e.x0
 				r.cross = append(r.cross, floor(x+0.5))
 			}

@@ -16,9 +16,9 @@ type Regions struct {
 }
 
 // Split yields the zones of a window of zone numbers in increasing order, each with its pixels.
-// Pixels that are invalid belong to no zone. The arrays are as for [Collector.Add]; ids are signed
-// or unsigned integers, other than uint64. A mask is valid until the next call. Split panics when
-// the arrays do not fit.
+// Invalid pixels belong to no zone. The arrays are as for [Collector.Add]; the type of ids is an
+// integer type other than uint64. A mask is valid until the next call. Split panics when the arrays
+// do not fit.
 func (g *Regions) Split(ids, valid *ndarray.Array) iter.Seq2[int64, *Mask] {
 	if g.numbers == nil {
 		g.numbers = map[int64]int{}

@@ -34,7 +34,7 @@ func TestRegionsHoldEachPixelOfTheirNumber(t *testing.T) {
 			}
 		}
 		if !slices.IsSorted(order) || len(slices.Compact(order)) != len(order) {
-			t.Fatalf("zones come as %v", order)
+			t.Fatalf("zones in the order %v", order)
 		}
 		for i, n := range found {
 			want := int64(0)

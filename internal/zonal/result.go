@@ -31,7 +31,7 @@ func (s *Spec) results(dst []Value, st *State, values entries) []Value {
 	return dst
 }
 
-// result returns a statistic that needs no table; others are null.
+// result returns a statistic, or null (0 for variety) if it needs the table.
 func (s *Spec) result(x Statistic, st *State) Value {
 	v := Value{Type: s.columnType(x.kind)}
 	number := func(u uint128) Value {
@@ -106,7 +106,7 @@ func (s *Spec) moment(k statKind, st *State) float64 {
 	return v
 }
 
-// fromTable sets the statistics that come from a zone's values in order.
+// fromTable sets the statistics that need a zone's values in order.
 func (s *Spec) fromTable(dst []Value, st *State, in entries) {
 	if st.pixels == 0 {
 		for i, x := range s.stats {
@@ -128,7 +128,7 @@ func (s *Spec) fromTable(dst []Value, st *State, in entries) {
 		}
 	}
 	var variety int64
-	var most, least, weight uint128 // of the most and the least frequent key, and of this one
+	var most, least, weight uint128 // of the most frequent, the least frequent and the current key
 	var mode, minority uint64
 	var before uint128 // weight of the entries before this one
 	index := uint64(0) // pixels before this entry
@@ -199,13 +199,13 @@ func newPercentile(to *Value, x Statistic, st *State) *percentile {
 	return p
 }
 
-// add takes the pixels of an entry, which follow index others of the total weight before.
+// add adds the pixels of an entry. Before it, there were index pixels with the total weight before.
 func (p *percentile) add(k kind, e entry, index uint64, before uint128) {
 	if p.done {
 		return
 	}
 	at := before.times(p.intervals).addWeights(index, e.weight)
-	if p.floor.less(at) { // between the last pixel and the first of these
+	if p.floor.less(at) { // between the last pixel and the first of this entry
 		p.done = true
 		p.interpolate(k, e.key, at)
 		return
@@ -213,7 +213,7 @@ func (p *percentile) add(k kind, e entry, index uint64, before uint128) {
 	index += e.n - 1
 	p.key = e.key
 	p.at = before.addWeights(e.n-1, e.weight).times(p.intervals).addWeights(index, e.weight)
-	if p.floor.less(p.at) { // among these
+	if p.floor.less(p.at) { // among the entry's pixels
 		p.finish(k)
 		p.done = true
 	}
@@ -259,7 +259,7 @@ func ratOf(v Value) *big.Rat {
 	return new(big.Rat).SetFloat64(v.Float)
 }
 
-// finish sets the value when no pixel lies beyond it.
+// finish sets the value to that of the last pixel if no later one was needed.
 func (p *percentile) finish(k kind) {
 	if !p.done {
 		p.to.Null = false

@@ -30,8 +30,8 @@ func appendKeys[T ndarray.Real](dst []uint64, row []T) []uint64 {
 	return dst
 }
 
-// sortKeys returns the sorted keys, and the other of the two slices. Long slices are sorted byte by
-// byte, without the bytes that all keys share.
+// sortKeys returns the sorted keys, and the slice that it did not sort into. Long slices are sorted
+// byte by byte, except for bytes that all keys share.
 func sortKeys(keys, spare []uint64) (sorted, other []uint64) {
 	if len(keys) < 512 {
 		slices.Sort(keys)

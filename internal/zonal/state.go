@@ -16,7 +16,7 @@ type State struct {
 	pixels   uint64 // valid ones
 	weight   uint128
 	nodata   uint128 // weight of invalid pixels
-	infinite uint8   // plusInf, minusInf: such values were seen; sums leave them out
+	infinite uint8   // plusInf, minusInf: there were such values, which the sums leave out
 	min, max uint64  // keys
 	sum      exact
 	squares  exact
@@ -54,7 +54,7 @@ func (a uint128) zero() bool { return a == uint128{} }
 // Empty reports whether the state has neither valid nor invalid pixels.
 func (st *State) Empty() bool { return st.weight.zero() && st.nodata.zero() }
 
-// Merge adds the pixels of o to st. Both belong to the spec, and o is not used again.
+// Merge adds the pixels of o to st. Both are states of the spec. o must not be used afterwards.
 func (s *Spec) Merge(st, o *State) error {
 	if st.pixels+o.pixels > maxPixels {
 		return fmt.Errorf("zone of %d pixels, expected at most %d", st.pixels+o.pixels, uint64(maxPixels))
@@ -107,7 +107,7 @@ func (s *Spec) appendHead(dst []byte, st *State) []byte {
 }
 
 // Decode reads a state that Append wrote and returns the bytes that follow it. The state keeps
-// references to b. Bytes that Append never writes are an error.
+// references to b. Decode returns an error for bytes that Append never writes.
 func (s *Spec) Decode(b []byte, st *State) (rest []byte, err error) {
 	if b, err = s.decodeHead(b, st); err != nil || !s.values {
 		return b, err
@@ -175,7 +175,7 @@ func (s *Spec) decodeHead(b []byte, st *State) (rest []byte, err error) {
 	return b, nil
 }
 
-// infinity returns the sum of values of which some are infinite.
+// infinity returns the sum of a state with infinite values.
 func (st *State) infinity() float64 {
 	switch st.infinite {
 	case plusInf:

@@ -278,7 +278,7 @@ func TestStatisticsAreExact(t *testing.T) {
 			}
 			b := spec.Append(nil, &total)
 			if round > 0 && !bytes.Equal(b, encoded) {
-				t.Fatalf("%s, polygon %d: other state in another order or division", typ, n)
+				t.Fatalf("%s, polygon %d: the state differs in another order or division", typ, n)
 			}
 			encoded = b
 			for i, got := range spec.Results(nil, &total) {

@@ -11,7 +11,7 @@ import (
 	"leat/ndarray"
 )
 
-// statKind says which number a statistic is.
+// statKind is what a statistic computes.
 type statKind uint8
 
 const (
@@ -35,7 +35,7 @@ var statNames = map[string]statKind{"count": statCount, "nodata": statNodata, "s
 	"min": statMin, "max": statMax, "range": statRange, "std": statStd, "var": statVar, "variety": statVariety,
 	"mode": statMode, "minority": statMinority, "median": statPercentile, "histogram": statHistogram}
 
-// aliases are names that other programs use.
+// aliases maps names that other programs use to those that errors suggest.
 var aliases = map[string]string{"majority": "mode", "unique": "variety", "stdev": "std", "stddev": "std",
 	"variance": "var", "average": "mean", "minimum": "min", "maximum": "max", "quantile": "percentile"}
 
@@ -205,12 +205,12 @@ func NewSpec(t ndarray.DType, rule Rule, stats []Statistic) (*Spec, error) {
 	return s, nil
 }
 
-// KeepsValues reports whether a zone's state holds all of its distinct values, as percentiles, mode
-// and histogram need. Other states have a bounded size.
+// KeepsValues reports whether a zone's state holds all of its distinct values, as percentiles,
+// variety, mode, minority and histogram need. Other states have a bounded size.
 func (s *Spec) KeepsValues() bool { return s.values }
 
-// PixelBytes estimates the memory that a Collector takes for each pixel of a window, together with
-// the encoded states of as many bands of it.
+// PixelBytes estimates the memory that a Collector and the encoded states of this number of bands
+// take for each pixel of a window.
 func (s *Spec) PixelBytes(bands int) int64 {
 	if !s.values {
 		return 0

@@ -15,7 +15,7 @@ type exact struct {
 	exp int
 }
 
-// Bounds on what decodes: more than any sum of weighted squares of float64 can have.
+// Bounds on what decode accepts. No sum of weighted squares of float64 values exceeds them.
 const (
 	maxExactExp   = 4500
 	maxExactBytes = 1200
@@ -119,8 +119,8 @@ func quotient(num *big.Int, exp int, den *big.Int) float64 {
 	if num.Sign() == 0 {
 		return 0
 	}
-	// 66 bits or more of the quotient, the last of them set where a remainder is left, round the
-	// same way as the quotient.
+	// At least 66 bits of the quotient, with the last bit set if there is a remainder, round to the
+	// same float64 as the exact quotient.
 	shift := max(66-num.BitLen()+den.BitLen(), 0)
 	n := new(big.Int).Lsh(num, uint(shift))
 	q, rem := n.QuoRem(n, den, new(big.Int))

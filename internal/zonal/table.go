@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// entry is a value of a table: n pixels of one weight. Tables are ordered by key, then weight.
+// entry is n pixels of one value and one weight. Tables are ordered by key, then weight.
 type entry struct {
 	key    uint64 // order of the value, see keyOf
 	weight Weight
@@ -37,7 +37,7 @@ type entryReader struct {
 	e    entry
 }
 
-// next reads the next entry and returns false at the end, or where the bytes are not an entry.
+// next reads the next entry. It returns false at the end, or if the bytes are not an entry.
 func (r *entryReader) next() bool {
 	d, n := binary.Uvarint(r.rest)
 	if n <= 0 {
@@ -61,8 +61,8 @@ func (r *entryReader) next() bool {
 	return true
 }
 
-// checkRun reports whether b is a run: entries in strict order, with keys up to maxKey and as many
-// pixels as limit in all.
+// checkRun reports whether b is a run: entries in strict order, with keys up to maxKey and limit
+// pixels in total.
 func checkRun(b []byte, maxKey, limit uint64) bool {
 	r := entryReader{rest: b}
 	for first := true; len(r.rest) > 0; first = false {
@@ -76,7 +76,7 @@ func checkRun(b []byte, maxKey, limit uint64) bool {
 	return limit == 0
 }
 
-// add adds a run and keeps it.
+// add adds a run, which must not change afterwards.
 func (t *table) add(run []byte) {
 	if len(run) == 0 {
 		return

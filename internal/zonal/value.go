@@ -28,7 +28,7 @@ func keyOf[T ndarray.Real](v T) uint64 {
 	return uint64(int64(v)) ^ 1<<63
 }
 
-// kind says how keys encode a type's values.
+// kind is how keys encode a type's values.
 type kind uint8
 
 const (
@@ -85,7 +85,7 @@ const (
 	Histogram
 )
 
-// Value is a statistic of a zone.
+// Value is a statistic of a zone, in the field for its type.
 type Value struct {
 	Type  ColumnType
 	Null  bool // the zone has no valid pixels

@@ -74,7 +74,7 @@ func (r *wkbReader) count(size int) (int, error) {
 	return int(n), nil
 }
 
-// geometry reads a geometry that must have the type want, unless want is 0.
+// geometry reads a geometry, which must have the type want unless want is 0.
 func (r *wkbReader) geometry(want uint32, depth int) error {
 	if len(r.rest) == 0 {
 		return errTruncated

@@ -8,7 +8,7 @@ import (
 	"leat/internal/zonal"
 )
 
-// cell returns a statistic as a table holds it.
+// cell returns a statistic as the value of a table's cell.
 func cell(v zonal.Value) any {
 	switch {
 	case v.Null:

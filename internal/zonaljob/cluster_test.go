@@ -81,7 +81,7 @@ func onCluster(t *testing.T, kind string, left func() []string) {
 			t.Fatal(err)
 		}
 		if got, err := os.ReadFile(table); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("another table than that of the run without workers, %v", err)
+			t.Errorf("the table differs from that of the run without workers: %v", err)
 		}
 		return result
 	}
@@ -102,7 +102,7 @@ func onCluster(t *testing.T, kind string, left func() []string) {
 		if _, err := os.Stat(killFile()); err == nil {
 			t.Error("no worker was killed")
 		}
-		// Idle workers may have its block before it counts as lost.
+		// Idle workers may be given its block before it counts as lost.
 		if w := result.Workers; w.Reissued == 0 && w.Copies == 0 {
 			t.Errorf("%d workers were lost, but no block leased again", w.LostWorkers)
 		}

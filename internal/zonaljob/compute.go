@@ -20,7 +20,7 @@ func Functions() apply.Functions {
 		Params: paramsCodec{}, Emits: bytesCodec{}}}
 }
 
-// worker is what a worker keeps between blocks.
+// worker holds what a worker reuses from block to block.
 type worker struct {
 	params     *params
 	specs      []*zonal.Spec

@@ -26,7 +26,7 @@ func (r *run) checkFeatures() error {
 	return nil
 }
 
-// statZones returns the state of the file of the zones, nil if it is not a regular file.
+// statZones returns the file information of the zones, or nil if they are not in a regular file.
 func (r *run) statZones() fs.FileInfo { return statFile(r.o.Zones.Path) }
 
 func statFile(path string) fs.FileInfo {
@@ -37,7 +37,7 @@ func statFile(path string) fs.FileInfo {
 	return st
 }
 
-// featureTypes are the types of columns. Those of numbers up to 2^64 are in no file of features.
+// featureTypes are the types of columns. No format of features has unsigned 64-bit integers.
 var featureTypes = map[table.Type]gdal.FeatureType{table.Int64: gdal.FeatureInteger, table.Float64: gdal.FeatureReal,
 	table.Text: gdal.FeatureText}
 
@@ -48,7 +48,7 @@ func (r *run) featureFile() (*gdal.FeatureFile, error) {
 	for _, c := range r.columns {
 		typ, ok := featureTypes[c.Type]
 		if !ok {
-			return nil, fmt.Errorf("%s: the column %s has integers of 64 bits without sign, which %s can't hold, expected .csv or .parquet",
+			return nil, fmt.Errorf("%s: the column %s has unsigned 64-bit integers, which %s can't hold, expected .csv or .parquet",
 				r.o.Path, c.Name, r.format.name)
 		}
 		lower := strings.ToLower(c.Name)
@@ -62,7 +62,7 @@ func (r *run) featureFile() (*gdal.FeatureFile, error) {
 	return f, f.Check(r.o.Zones)
 }
 
-// writeFeatures writes the zones with their polygons, which it reads again.
+// writeFeatures writes the zones with their polygons, which it reads a second time.
 func (r *run) writeFeatures(ctx context.Context, f *os.File) error {
 	changed := fmt.Errorf("%s: the zones changed while their statistics were computed",
 		cmp.Or(r.o.Zones.Name, r.o.Zones.Path))
@@ -87,7 +87,7 @@ func (r *run) writeFeatures(ctx context.Context, f *os.File) error {
 	return nil
 }
 
-// same reports whether a file is unchanged; both are nil if it is not a regular file.
+// same reports whether a file is unchanged. Both are nil if it is not a regular file.
 func same(before, after fs.FileInfo) bool {
 	if before == nil || after == nil {
 		return before == nil && after == nil

@@ -88,7 +88,7 @@ func TestFeaturesEqualTable(t *testing.T) {
 			}
 		}
 		if after := runJob(t, job); name == "t.geojson" && before != nil && !bytes.Equal(before, after) {
-			t.Error("the same job gives another GeoJSON")
+			t.Error("the GeoJSON of the same job differs")
 		}
 	}
 	entries, err := os.ReadDir(dir)
@@ -189,7 +189,7 @@ func TestFeatureErrors(t *testing.T) {
 		"z.geojson":     {func(*Options) {}, "it is the file of the zones"},
 		"z.csv":         {func(o *Options) { o.Zones.Path = copied }, "it is the file of the zones"},
 		"x.shp":         {func(*Options) {}, "expected a name that ends in .csv, .parquet, .geojson or .gpkg"},
-		"unsigned.gpkg": {func(o *Options) { o.Variables["f"], o.Stats = "f", "range" }, "the column f_range has integers of 64 bits without sign"},
+		"unsigned.gpkg": {func(o *Options) { o.Variables["f"], o.Stats = "f", "range" }, "the column f_range has unsigned 64-bit integers"},
 		"case.gpkg":     {func(o *Options) { o.Variables["A"] = "a" }, "the columns A_count and a_count have the same name in GeoPackage"},
 	} {
 		job, err := featuresJob(t, dir, name, test.change)

@@ -19,7 +19,7 @@ import (
 	"leat/internal/zonal"
 )
 
-// Options say what to compute of which zones.
+// Options describes a job of zonal statistics. Call Close after the run.
 type Options struct {
 	Path string // of the table
 	// Zones are the polygons, and By the attributes that identify them; without any, their numbers
@@ -36,7 +36,7 @@ type Options struct {
 	TempDir   string
 	Warn      func(text string) // called before the first block
 
-	run *run // of the job that Complete made
+	run *run // of the job that Complete completed
 }
 
 // run is the state of a job of zonal statistics in the process of the run.
@@ -49,12 +49,14 @@ type run struct {
 	memory  func() int64 // limit of the run in bytes
 	columns []table.Column
 
-	// Of outputs of features: what is written, and the state of the zones' file before it was read.
+	// For an output of features: what is written, and the state of the zones' file before it was
+	// read.
 	features *gdal.FeatureFile
 	source   fs.FileInfo
 }
 
-// Complete adds inputs, function and output to a job that has the inputs of the expressions.
+// Complete adds inputs, function and output to a job that already has the inputs of the
+// expressions.
 func Complete(job *apply.Job, o *Options) error {
 	r := &run{o: o}
 	o.run = r
@@ -73,10 +75,10 @@ func Complete(job *apply.Job, o *Options) error {
 	}
 	if o.Raster != nil {
 		if _, taken := job.Inputs[zonesName]; taken {
-			errs = append(errs, fmt.Errorf("%s is the name of the zones, and of an input", zonesName))
+			errs = append(errs, fmt.Errorf("input %s: the zones have this name, expected another", zonesName))
 		}
 		if _, taken := o.Variables[zonesName]; taken {
-			errs = append(errs, fmt.Errorf("%s is the name of the zones, and of a variable", zonesName))
+			errs = append(errs, fmt.Errorf("variable %s: the zones have this name, expected another", zonesName))
 		}
 		job.Inputs[zonesName] = *o.Raster
 		job.Variables[zonesName] = zonesName
@@ -101,7 +103,7 @@ func (r *run) tempDir() string {
 // OutputName is the name of the job's output.
 const OutputName = "table"
 
-// makeParams reads the zones, and prepares merging and the columns of the table.
+// makeParams reads the zones, and prepares the merger and the columns of the table.
 func (r *run) makeParams(ctx context.Context, job apply.Resolved) (made apply.MadeParams, err error) {
 	g := job.Grid
 	s := settings{Grid: block.Window{Width: g.Width, Height: g.Height}, Rule: r.o.Rule, Stats: r.o.Stats,

@@ -15,11 +15,12 @@ type merger struct {
 	specs  []*zonal.Spec // by band of a variable
 	active *zonal.Merger
 	done   results
-	order  []int64 // numbers of the zones of a raster, rising, after finish
+	order  []int64 // numbers of a raster's zones in increasing order, set by finish
 	values []zonal.Value
-	// maxZones bounds the zones of a raster, whose states are kept to the end; 0: no bound.
+	// maxZones bounds the number of a raster's zones, whose states are kept to the end; 0 is
+	// unlimited.
 	maxZones   int
-	zonesBytes int64 // memory for as many
+	zonesBytes int64 // memory for maxZones zones
 	maxBytes   int64 // of values in memory, and of merging them
 }
 
@@ -31,7 +32,7 @@ func newMerger(p *params, memory int64, dir string) (*merger, error) {
 		return nil, err
 	}
 	m := &merger{params: p}
-	perZone := int64(120) // number, head and place, with the maps of them
+	perZone := int64(120) // number, head and place, and their entries in maps
 	for i, v := range p.Variables {
 		for range v.Bands {
 			m.specs = append(m.specs, specs[i])
@@ -51,7 +52,7 @@ func newMerger(p *params, memory int64, dir string) (*merger, error) {
 	return m, nil
 }
 
-// bytes returns the memory that the merger may take, other than for what params.bytes counts.
+// bytes returns the memory that the merger may take, in addition to params.bytes.
 func (m *merger) bytes() int64 { return m.maxBytes + m.zonesBytes }
 
 var errValue = errors.New("damaged value of zones")
@@ -81,7 +82,7 @@ func (m *merger) add(b []byte) error {
 			return err
 		}
 		if m.maxZones > 0 && m.active.Len() > m.maxZones {
-			return fmt.Errorf("the zones are more than %d, expected as many as fit %s, a quarter of the memory allowed",
+			return fmt.Errorf("more than %d zones, expected at most as many as fit %s, a quarter of the memory allowed",
 				m.maxZones, units.FormatSize(m.zonesBytes))
 		}
 		if head&1 == 1 {
@@ -130,8 +131,7 @@ func (m *merger) finish() (err error) {
 	return nil
 }
 
-// Close frees what a run of the job holds that failed or was interrupted. It is called after the
-// run.
+// Close frees what a failed or interrupted run of the job still holds. Call it after the run.
 func (o *Options) Close() error {
 	if o.run == nil || o.run.merger == nil {
 		return nil

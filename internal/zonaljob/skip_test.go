@@ -83,7 +83,7 @@ func TestBlocksWithoutZonesAreSkipped(t *testing.T) {
 			}
 			got, err := os.ReadFile(filepath.Join(dir, "out.csv"))
 			if err != nil || !bytes.Equal(got, want) {
-				t.Errorf("rule %d, run %d gives another table: %v\n%s\n%s", rule, i, err, got, want)
+				t.Errorf("rule %d, run %d: the table differs: %v\n%s\n%s", rule, i, err, got, want)
 			}
 			p := res.Plan
 			if res.Blocks != p.ComputedBlocks() || i != 1 && p.SkippedBlocks < 7 || i == 0 && res.Pixels > 150_000 {
@@ -135,7 +135,7 @@ func TestResumeWithSkippedBlocks(t *testing.T) {
 	}
 	got, err := os.ReadFile(filepath.Join(dir, "out.csv"))
 	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("the resumed run gives another table: %v", err)
+		t.Errorf("the table of the resumed run differs: %v", err)
 	}
 	if res.Resumed < 7 || res.Blocks != plan.ComputedBlocks() {
 		t.Errorf("%d of %d blocks resumed, %d planned", res.Resumed, res.Blocks, plan.ComputedBlocks())

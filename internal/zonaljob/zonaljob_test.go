@@ -243,7 +243,7 @@ func TestSameTableForAnyRun(t *testing.T) {
 			want = got
 		}
 		if !bytes.Equal(got, want) {
-			t.Errorf("run %d gives another table", i)
+			t.Errorf("run %d: the table differs", i)
 		}
 	}
 	if n := bytes.Count(want, []byte("\n")); n != 61 {
@@ -277,7 +277,7 @@ func TestResumeZonalAfterKill(t *testing.T) {
 		}
 		job.Resume = true
 		if got := runJob(t, job); !bytes.Equal(got, want) {
-			t.Errorf("killed at %s: the resumed run gives another table", point)
+			t.Errorf("killed at %s: the table of the resumed run differs", point)
 		}
 	}
 	job, err = testJob(dir, "mean,median", zonal.ByCoverage)

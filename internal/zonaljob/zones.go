@@ -14,7 +14,7 @@ import (
 	"leat/raster"
 )
 
-// Outside says what becomes of zones outside the raster.
+// Outside is what happens to zones outside the raster.
 type Outside uint8
 
 const (
@@ -22,7 +22,7 @@ const (
 	OutsideError                // they are errors
 )
 
-// zoneList is what is read of a vector source.
+// zoneList holds the zones of a vector source.
 type zoneList struct {
 	shapes shapes
 	fids   []int64
@@ -43,7 +43,7 @@ func readZones(ctx context.Context, r gdal.VectorRequest, by []string, grid rast
 	outside Outside) (*zoneList, error) {
 	name := cmp.Or(r.Name, r.Path)
 	z := &zoneList{ids: make([][]any, len(by))}
-	seen := map[string]int{} // places in fids
+	seen := map[string]int{} // index in fids
 	whole := block.Window{Width: grid.Width, Height: grid.Height}
 	var outsideBox zonal.Box
 	layer, err := gdal.ReadFeatures(ctx, r, by, grid, func(f *gdal.Feature) error {
@@ -96,7 +96,7 @@ func readZones(ctx context.Context, r gdal.VectorRequest, by []string, grid rast
 	return z, nil
 }
 
-// addType takes the type of a geometry that ISO's WKB holds in little-endian bytes.
+// addType records the type of a geometry in ISO's WKB in little-endian order.
 func (z *zoneList) addType(wkb []byte) {
 	typ := binary.LittleEndian.Uint32(wkb[1:]) % 1000
 	switch {
@@ -108,7 +108,7 @@ func (z *zoneList) addType(wkb []byte) {
 	}
 }
 
-// addID takes the id of a feature, which must be unique.
+// addID records the id of a feature, which must be unique.
 func (z *zoneList) addID(path string, by []string, f *gdal.Feature, seen map[string]int) error {
 	z.fids = append(z.fids, f.FID)
 	if len(by) == 0 {
@@ -117,7 +117,7 @@ func (z *zoneList) addID(path string, by []string, f *gdal.Feature, seen map[str
 	var key strings.Builder
 	for i, v := range f.Values {
 		if v == nil {
-			return fmt.Errorf("%s: feature %d has no value of the attribute %s, which is to identify it", path, f.FID, by[i])
+			return fmt.Errorf("%s: feature %d has no value of the attribute %s, expected one to identify it", path, f.FID, by[i])
 		}
 		z.ids[i] = append(z.ids[i], v)
 		fmt.Fprintf(&key, "%v\x00", v)
