@@ -156,7 +156,6 @@ func formatJob(red, nir, expr string, o Output) Job {
 // Not parallel: HDF5 locks the files it writes, and a process that another test starts meanwhile
 // inherits the lock.
 func TestFormatMatchesGeoTIFF(t *testing.T) {
-	t.Parallel()
 	needFormat(t)
 	red, nir := sceneOf(t, formatWidth, formatHeight)
 	for name, c := range formatCases {
