@@ -68,7 +68,7 @@ func (e *Expr) String() string { return e.text }
 // a linked expression, they include those of the expressions that it uses.
 func (e *Expr) Names() []string { return append([]string(nil), e.names...) }
 
-// Tables returns the names of the files that the expression takes tables from, for Options.Tables.
+// Tables returns the names of the table files that the expression uses, for Options.Tables.
 func (e *Expr) Tables() []string { return append([]string(nil), e.tables...) }
 
 // Within returns the expression whose value is that of e where the input name is not 0, and nodata
@@ -104,8 +104,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// reserved says what a reserved name stands for, and returns "" for others. The name of a function
-// is not reserved: the bracket after it makes the call.
+// reserved returns what a reserved name stands for, and "" for others. The name of a function is
+// not reserved: the bracket after it makes the call.
 func reserved(name string) string {
 	switch name {
 	case "and", "or", "not", "in":

@@ -74,20 +74,20 @@ type Options struct {
 	Tables map[string]string
 
 	// Domain is the window in which focal functions see pixels, in columns and rows of the raster,
-	// which it contains; empty means the raster itself. Margin says what they see outside it.
+	// which it contains; empty means the raster itself. Margin is what they see outside it.
 	Domain block.Window
 	Margin block.Margin
 	Ground Ground // of terrain functions
 }
 
-// Ground says which units a raster's transform has.
+// Ground is what the coordinates of a raster measure.
 type Ground uint8
 
 const (
 	GroundUnits   Ground = iota // lengths
 	GroundDegrees               // degrees of longitude and latitude
 	NoGround                    // the raster is not georeferenced
-	UnknownGround               // lengths or degrees: the CRS does not say
+	UnknownGround               // unknown, since the CRS is neither projected nor geographic
 )
 
 // Ref identifies a band that a program reads.

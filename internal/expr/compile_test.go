@@ -277,7 +277,7 @@ func TestOutputNodata(t *testing.T) {
 		{"[zero, zero2]", Options{}, "0"},
 		{"[zero, zero * 1]", Options{}, "-32768"},
 		{"clip(zero, 2, 9)", Options{}, "0"},
-		{"clip(zero, 0, 9)", Options{}, "255"}, // some 0 are numbers of the expression
+		{"clip(zero, 0, 9)", Options{}, "255"}, // some pixels of 0 come from the expression
 		{"zero > 3 ? zero : 0", Options{}, "255"},
 		{"tenth > 3 ? tenth : 0.1", Options{}, "nan"},
 		{"round(zero)", Options{}, "0"}, // leaves integers alone

@@ -55,7 +55,7 @@ var meanings = map[string]string{
 	"acos": "arc cosine in radians; NaN outside -1..1", "atan": "arc tangent in radians", "sinh": "hyperbolic sine",
 	"cosh": "hyperbolic cosine", "tanh": "hyperbolic tangent",
 	"atan2": "angle of the point (a, b) in radians, -pi..pi", "hypot": "sqrt(a**2 + b**2) without overflow",
-	"abs": "value without sign", "floor": "largest whole number not above a",
+	"abs": "absolute value", "floor": "largest whole number not above a",
 	"ceil": "smallest whole number not below a", "round": "nearest whole number, halves to even",
 	"clip": "a limited to low..high: min(max(a, low), high)", "float32": "a rounded to float32",
 	"float64": "a as float64", "bits": "bits low to high of an integer, as an unsigned integer",

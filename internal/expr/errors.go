@@ -12,7 +12,8 @@ type SyntaxError struct {
 	Msg  string // what is wrong and what to write instead
 	Text string // the expression
 
-	// Unknown is the name of a function that there is none of, and Known are those that there are.
+	// Unknown is the name of a function that does not exist, and Known are the names of those that
+	// do.
 	Unknown string
 	Known   []string
 }

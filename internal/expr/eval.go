@@ -118,10 +118,10 @@ func registers[T any](n int) [][]T {
 
 // Eval computes n pixels. src has an operand for each of the program's Refs, of at least n
 // elements. dst has a slice for each band of each output, of at least n elements of the output's
-// Type and aligned for it. They must not overlap, and Eval keeps neither. c has one for each
-// output; Eval adds to those that are not nil, and counts no output for which there is none. It
-// returns a *PixelError for the first pixel that cannot be computed (a 64-bit integer beyond 2^53)
-// or written (an invalid one in an output without nodata); the contents of dst are then undefined.
+// Type and aligned for it. They must not overlap, and Eval keeps neither. c has Counts for each
+// output, to which Eval adds; it may be shorter, and its elements may be nil. Eval returns a
+// *PixelError for the first pixel that cannot be computed (a 64-bit integer beyond 2^53) or written
+// (an invalid one in an output without nodata); the contents of dst are then undefined.
 //
 // Expressions that use coordinates need EvalAt.
 func (ev *Evaluator) Eval(src []Operand, dst [][]byte, n int, c ...*Counts) error {

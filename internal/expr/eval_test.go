@@ -108,7 +108,7 @@ func TestEvalInParts(t *testing.T) {
 		}
 		for b := range whole {
 			if !bytes.Equal(whole[b], parts[b]) {
-				t.Errorf("%s: the bytes depend on the cut", c.Text)
+				t.Errorf("%s: the bytes depend on the division", c.Text)
 			}
 		}
 		want.FirstCollision, got.FirstCollision = 0, 0 // differs between calls

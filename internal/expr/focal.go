@@ -52,8 +52,8 @@ func (c *compiler) focal(n *ast) (value, error) {
 	return c.zip(n.pos, func(vs []val) (val, error) { return c.neighbours(n, f, vs[0]) }, a)
 }
 
-// weights returns the numbers of the kernel of convolve, turned to lie over the pixels that they
-// belong to.
+// weights returns the numbers of the kernel of convolve, rotated by 180 degrees: a convolution
+// mirrors its kernel.
 func (c *compiler) weights(n *ast) (rows [][]float64, err error) {
 	for _, row := range n.args {
 		var weights []float64

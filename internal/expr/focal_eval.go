@@ -10,8 +10,9 @@ import (
 	"leat/ndarray"
 )
 
-// Frame says where the pixels of a call of [Evaluator.EvalWindow] lie: a window of the raster whose
-// first pixel and number of columns are those of Place, and the margin of the operands around it.
+// Frame is the position of the pixels of a call of [Evaluator.EvalWindow]: a window of the raster
+// whose first pixel and number of columns are those of Place, and the margin of the operands around
+// it.
 type Frame struct {
 	Place
 	Rows   int
@@ -36,7 +37,7 @@ func values[T real](p *plane) *[]T {
 // index returns the index of the pixel (x, y).
 func (p *plane) index(x, y int) int { return (y-p.window.Row)*p.window.Width + x - p.window.Col }
 
-// focalState is what an evaluator keeps for focal functions.
+// focalState holds what an evaluator keeps for focal functions.
 type focalState struct {
 	evaluators []*Evaluator // by step; nil for results of calls
 	planes     []plane

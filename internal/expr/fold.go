@@ -3,8 +3,7 @@ package expr
 import "leat/block"
 
 // Fold returns the coordinate inside [lo, hi) whose pixel replaces the one at x, or x itself when
-// it is inside. m must not be
-// block.MarginNodata.
+// it is inside. m must not be block.MarginNodata.
 func Fold(m block.Margin, x, lo, hi int) int {
 	n := hi - lo
 	x -= lo

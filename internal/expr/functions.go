@@ -37,7 +37,7 @@ var functions = functionTable(map[string]map[string]op{
 		"tpi(dem)": opNone, "tri(dem)": opNone, "roughness(dem)": opNone},
 })
 
-// omissible is how many of the last arguments of a function can be left out. The short form of
+// omissible holds how many of the last arguments of a function can be left out. The short form of
 // recode has two arguments.
 var omissible = map[string]int{"recode": -1, "trend": 1, "intercept": 1, "r2": 1, "slope": 1, "hillshade": 3,
 	"curvature": 1}

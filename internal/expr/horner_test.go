@@ -48,7 +48,7 @@ func TestPolynomialsEqualSteps(t *testing.T) {
 					want = float32(want*x) + k
 				}
 				if want == want && math.Float32bits(out[i]) != math.Float32bits(want) {
-					t.Fatalf("%s of %v is %v instead of %v", text, x, out[i], want)
+					t.Fatalf("%s of %v is %v, expected %v", text, x, out[i], want)
 				}
 			}
 		}
@@ -83,7 +83,7 @@ func FuzzHorner(f *testing.F) {
 		polynomial(d, x, k)
 		for i, v := range d {
 			if w := want[i]; math.Float32bits(v) != math.Float32bits(w) && (v == v || w == w) {
-				t.Fatalf("pixel %d of %d, %d constants: %v instead of %v", i, n, len(k), v, w)
+				t.Fatalf("pixel %d of %d, %d constants: %v, expected %v", i, n, len(k), v, w)
 			}
 		}
 	})

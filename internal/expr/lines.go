@@ -151,7 +151,7 @@ func (g *graph) addLine(xs []float64, times bool) int {
 	return i
 }
 
-// line returns the positions with a number that addLine returned, and none for 0.
+// line returns the positions whose number addLine returned, and none for 0.
 func (g *graph) line(number int) linePositions {
 	if number == 0 {
 		return linePositions{}

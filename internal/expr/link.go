@@ -32,8 +32,8 @@ type linker struct {
 	failed  map[string]bool // expressions that have an error or use one that has
 }
 
-// link links the expression name, which path leads to: each of its expressions uses the next. It
-// returns nil if that is not possible.
+// link links the expression name. Each expression of path uses the next, and the last one uses
+// name. link returns nil if that is not possible.
 func (l *linker) link(name string, path []string) *Expr {
 	if e, done := l.linked[name]; done {
 		return e

@@ -8,8 +8,8 @@ import (
 	"leat/ndarray"
 )
 
-// geodeticCase gives the pixels of a case a place on the earth. The last two grids reach beyond a
-// pole and the date line.
+// geodeticCase gives the pixels of a case a position on the earth. The last two grids reach beyond
+// a pole and the date line.
 func (g *generator) geodeticCase(c *numpyCase) {
 	places := []struct {
 		crs       string

@@ -124,8 +124,8 @@ func (p *parser) statements() (*ast, error) {
 	}
 }
 
-// definedName returns the name of the definition that begins here and moves to the = behind it. It
-// moves nowhere if there is no definition.
+// definedName returns the name of the definition that begins here and moves to the = after it. If
+// there is no definition, it does not move.
 func (p *parser) definedName() (name token, ok bool) {
 	name, before := p.tok, p.lexer
 	if name.kind != tokName {
@@ -513,7 +513,8 @@ var conversions = map[string]string{"float": "float64", "double": "float64", "si
 
 func functionNames() []string { return slices.Sorted(maps.Keys(functions)) }
 
-// attribute returns the message for .NAME behind a name or a value, as Python has it.
+// attribute returns the message for .NAME after a name or a value, which Python has and expressions
+// do not.
 func attribute(object, name string) string {
 	_, known := functions[name]
 	switch {

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// Place says where the pixels of a call of [Evaluator.EvalAt] lie, for the coordinates x, y, col
-// and row. They are Columns wide, row by row.
+// Place is the position of the pixels of a call of [Evaluator.EvalAt], for coordinates such as x,
+// y, col and row. They are Columns wide, row by row.
 type Place struct {
 	Col, Row int // of the first pixel in the raster, counted from 0
 	Columns  int
 	// Transform maps columns and rows of the raster to coordinates, in GDAL's order: x is
 	// t[0] + col*t[1] + row*t[2], y is t[3] + col*t[4] + row*t[5].
 	Transform [6]float64
-	// Geodetic computes lon, lat or pixel_area of the pixels of a row from a column on; NaN where
+	// Geodetic computes lon, lat or pixel_area of the pixels of a row from column col, NaN where
 	// there is none. Programs for which Program.Geodetic is true need it.
 	Geodetic func(name string, col, row int, d []float64) error
 }

@@ -27,7 +27,7 @@ type Program struct {
 	bindings  []binding
 }
 
-// Output describes the bands that an expression gives.
+// Output describes the output bands of an expression.
 type Output struct {
 	text    string
 	out     output
@@ -89,7 +89,7 @@ func (p *Program) Geodetic() bool { return p.geodetic }
 // canBeInvalid reports whether pixels can be invalid.
 func (o *Output) canBeInvalid() bool { return o.invalid }
 
-// String returns a description of the program for people: what it reads and what it computes.
+// String returns a readable description of what the program reads and computes.
 func (p *Program) String() string {
 	var b strings.Builder
 	for i, o := range p.outputs {

@@ -52,8 +52,8 @@ func network(n, first, last int) []comparator {
 	return kept
 }
 
-// rank says where a statistic of n sorted items lies: fraction of the way from item low to item
-// high, which are neighbours or the same. It counts items from 0.
+// rank is the position of a statistic among n sorted items: fraction of the way from item low to
+// item high, which are neighbours or the same. Items count from 0.
 type rank struct {
 	low, high int
 	fraction  float64

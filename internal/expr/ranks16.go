@@ -6,9 +6,9 @@ import (
 	"leat/ndarray"
 )
 
-// Medians and quantiles of integers of 16 bits sort the pixels themselves: a vector holds twice as
-// many of them as of float32, and none are converted. The keys of int16 are pixels with the sign
-// bit inverted. Three of them at an end are found without a network, see ends.
+// Medians and quantiles of 16-bit integers sort the pixels themselves: a vector holds twice as many
+// of them as of float32, and none are converted. The keys of int16 are pixels with the sign bit
+// inverted. The three largest or smallest are found without a network, see ends.
 
 const invalidPixel = 0xffff
 
@@ -94,8 +94,8 @@ func (s *rawStatistic) sort(ev *Evaluator, in *instr, off, n int) (rows [][]uint
 	return rows, counts, mixed
 }
 
-// ends reports whether the statistic of items valid pixels depends on the three largest or on the
-// three smallest alone, which takes less than sorting them.
+// ends reports whether the statistic of items valid pixels depends only on the three largest or the
+// three smallest. Finding these takes less time than sorting all.
 func (s *rawStatistic) ends(items int) (largest, ok bool) {
 	k := s.ranks[items]
 	return k.low >= items-3, items > 3 && (k.low >= items-3 || k.high < 3)
@@ -198,8 +198,8 @@ func orderPixels(lo, hi, a, b []uint16) {
 	}
 }
 
-// firstPixels sets d to the three largest or smallest of each column of rows, the first one first.
-// d can be memory of rows.
+// firstPixels sets d to the three largest or smallest pixels of each column of rows, the most
+// extreme one first. d can be memory of rows.
 func firstPixels(d *[3][]uint16, rows [][]uint16, largest bool) {
 	flip := uint16(0) // in Go, the largest are those whose complements are the smallest
 	if largest {

@@ -116,7 +116,7 @@ func parseRow(fields []string) (r tableRow, err error) {
 		return r, err
 	}
 	if r.low > r.high {
-		return r, fmt.Errorf("the range begins at %v and ends before it, at %v", r.low, r.high)
+		return r, fmt.Errorf("the low end %v is above the high end %v", r.low, r.high)
 	}
 	r.value, err = parseNew(fields[n-1])
 	return r, err

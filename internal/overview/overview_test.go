@@ -140,7 +140,7 @@ func TestNearestOfFourBytes(t *testing.T) {
 				}
 			}
 			if !slices.Equal(got, append(want, 0)) {
-				t.Fatalf("width %d, stride %d: %v instead of %v", w, stride, got, want)
+				t.Fatalf("width %d, stride %d: %v, expected %v", w, stride, got, want)
 			}
 		}
 	}
@@ -171,13 +171,13 @@ func TestPickedPixels(t *testing.T) {
 					}
 					got := make([]uint16, rw*rh)
 					if err := Reduce(m, ndarray.BytesOf(got), whole, f, nil); err != nil || !slices.Equal(got, want) {
-						t.Fatalf("%v, factor %d of %dx%d: %v instead of %v (%v)", m, f, w, h, got, want, err)
+						t.Fatalf("%v, factor %d of %dx%d: %v, expected %v (%v)", m, f, w, h, got, want, err)
 					}
 					if m == Center {
 						continue
 					}
 					if err := Reduce(m, ndarray.BytesOf(got), before, 2, nil); err != nil || !slices.Equal(got, want) {
-						t.Fatalf("factor %d of %dx%d from the level before: %v instead of %v (%v)", f, w, h, got, want, err)
+						t.Fatalf("factor %d of %dx%d from the level before: %v, expected %v (%v)", f, w, h, got, want, err)
 					}
 					before = Plane{Type: ndarray.Uint16, Width: rw, Height: rh, Stride: rw, Data: ndarray.BytesOf(got)}
 				}

@@ -111,7 +111,7 @@ func (s *Server) deregisterJobDefinition(in map[string]any) (any, *Error) {
 	return map[string]any{}, nil
 }
 
-// describeJobDefinitions answers one definition a page.
+// describeJobDefinitions returns one definition per page.
 func (s *Server) describeJobDefinitions(in map[string]any) (any, *Error) {
 	var found []any
 	for _, d := range s.definitions {

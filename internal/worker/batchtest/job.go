@@ -45,7 +45,7 @@ type child struct {
 	reason  string // of the status
 	why     string // of the container
 	stream  string
-	ending  string // the reason of who ends it
+	ending  string // the reason given by the call that ends it
 }
 
 func (c *child) kill() {
@@ -121,7 +121,7 @@ func list(in map[string]any, key string) (l []map[string]any) {
 	return l
 }
 
-// schedule starts what may run. s.mu is held.
+// schedule starts the jobs and children that may run. The caller holds s.mu.
 func (s *Server) schedule() {
 	if s.closed {
 		return
@@ -144,7 +144,7 @@ func (s *Server) schedule() {
 	}
 }
 
-// start runs a container. s.mu is held.
+// start runs a container. The caller holds s.mu.
 func (s *Server) start(j *job, c *child) {
 	c.stream = fmt.Sprintf("%s/default/%s-%d", j.name, j.id, c.index)
 	out, err := os.Create(filepath.Join(s.dir, filepath.Base(c.stream)+".log"))
@@ -211,7 +211,7 @@ func (j *job) childID(c *child) string {
 	return j.id + ":" + strconv.Itoa(c.index)
 }
 
-// end ends a child as a user or a host does. s.mu is held.
+// end ends a child, as a user or a host does. The caller holds s.mu.
 func (s *Server) end(c *child, reason string) {
 	switch {
 	case c.over():
@@ -232,8 +232,8 @@ func (s *Server) end(c *child, reason string) {
 	}
 }
 
-// Reclaim takes the host of a child away (0 of a plain job), as EC2 does with spot instances: it
-// has no exit status. false: it does not run.
+// Reclaim ends child i of a job (0 for a plain job) without an exit status, as when EC2 reclaims
+// the host of a spot instance. It returns false if the child is not running.
 func (s *Server) Reclaim(number, i int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,5 +262,5 @@ func (s *Server) terminateJob(in map[string]any) (any, *Error) {
 			s.end(c, text(in, "reason"))
 		}
 	}
-	return map[string]any{}, nil // also of jobs that are not there
+	return map[string]any{}, nil // also for an unknown job
 }

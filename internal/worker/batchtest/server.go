@@ -1,16 +1,16 @@
-// Package batchtest stands in for AWS Batch, Secrets Manager, SSM's parameters and CloudWatch's
-// logs in tests: a local HTTP server that speaks their JSON as far as leat uses it, and runs
-// containers as child processes of the test.
+// Package batchtest simulates AWS Batch, Secrets Manager, SSM's parameters and CloudWatch's logs
+// for tests: a local HTTP server that implements the part of their JSON APIs that leat uses, and
+// runs containers as child processes of the test.
 //
 //	s := batchtest.New(t, batchtest.Settings{})
 //	k := awsbatch.New(&awsbatch.Options{Endpoint: s.URL, Queue: batchtest.Queue,
 //		Image: "image", Secret: "secretsmanager:" + batchtest.Secret})
 //
-// It goes by the services' API references: statuses SUBMITTED to SUCCEEDED or FAILED, a parent of
-// an array that is PENDING while its children go on, children ID:INDEX, 100 jobs in one
-// DescribeJobs, unknown ones left out of the answer, errors by code and message, reasons as hosts,
-// containers and users cause them. There is one queue and one compute environment. Containers have
-// the environment that AWS gives them and what the job says, not that of the test.
+// It follows the services' API references: statuses from SUBMITTED to SUCCEEDED or FAILED, a parent
+// of an array that is PENDING until its children have ended, children ID:INDEX, 100 jobs in one
+// DescribeJobs, unknown jobs left out of the answer, errors by code and message, and the reasons
+// that hosts, containers and users cause. There is one queue and one compute environment.
+// Containers have the environment that AWS and the job set, not that of the test.
 package batchtest
 
 import (
@@ -26,7 +26,7 @@ import (
 	"testing"
 )
 
-// What there is.
+// Names of predefined resources.
 const (
 	Queue       = "spot-queue"
 	Environment = "spot-environment"
@@ -36,10 +36,9 @@ const (
 	Region      = "eu-test-1"
 )
 
-// Settings are what the services are like. The zero value is a queue with 256 vCPUs where all is
-// allowed.
+// Settings configures the services. The zero value is a queue with 256 vCPUs and no restrictions.
 type Settings struct {
-	// MaxvCPUs of the compute environment; 0: 256. Unmanaged: it has none.
+	// MaxvCPUs of the compute environment; 0: 256. An Unmanaged one has none.
 	MaxvCPUs  int
 	Unmanaged bool
 	// Type of the compute environment; "": SPOT.
@@ -52,26 +51,25 @@ type Settings struct {
 	StopTimeout int
 	// Forgetful omits the children of arrays from answers.
 	Forgetful bool
-	// NoJobs has DescribeJobs answer with an empty list.
+	// NoJobs makes DescribeJobs answer with an empty list.
 	NoJobs bool
-	// Deaf has accepted terminations without any effect.
+	// Deaf accepts terminations without any effect.
 	Deaf bool
-	// Before is asked before each call, by the operation's name ("SubmitJob"); an error that is not
-	// nil is answered instead. It may block, and is called by several goroutines.
+	// Before is called before each call of an operation, with its name ("SubmitJob"). If it returns
+	// an error, the server answers with that. It may block, and is called concurrently.
 	Before func(operation string) *Error
-	// After is asked when a call has had its effect; an error that is not nil is answered instead
-	// of the result.
+	// After is like Before, but is called after the operation has taken effect.
 	After func(operation string) *Error
 }
 
-// Error is an answer of a service. Without a code the connection breaks.
+// Error is an error that a service answers. Without a code, the connection is closed instead.
 type Error struct {
 	Status  int
 	Code    string
 	Message string
 }
 
-// Answers that services give.
+// Errors of the services.
 var (
 	Throttled = &Error{429, "TooManyRequestsException", "Too Many Requests"}
 	Denied    = &Error{403, "AccessDeniedException", "User: arn:aws:iam::1:user/u is not authorized to perform: it"}
@@ -82,7 +80,7 @@ func clientError(format string, a ...any) *Error {
 	return &Error{http.StatusBadRequest, "ClientException", fmt.Sprintf(format, a...)}
 }
 
-// Server is an account of one test.
+// Server simulates the services of one account.
 type Server struct {
 	// URL is the endpoint of all services.
 	URL string
@@ -102,8 +100,8 @@ type Server struct {
 	signed      map[string]bool // service/region
 }
 
-// New starts the services, and sets region and credentials for the test. All containers are ended
-// with the test.
+// New starts the services, and sets region and credentials for the test. At the end of the test,
+// all containers are ended.
 func New(t testing.TB, set Settings) *Server {
 	t.Helper()
 	for _, name := range []string{"AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_WEB_IDENTITY_TOKEN_FILE",
@@ -168,7 +166,7 @@ func (s *Server) Set(change func(*Settings)) {
 	s.schedule()
 }
 
-// Calls returns how often an operation was called.
+// Calls returns the number of calls of an operation.
 func (s *Server) Calls(operation string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,14 +180,14 @@ func (s *Server) Signed(service string) bool {
 	return s.signed[service+"/"+Region]
 }
 
-// Submitted are the bodies of all SubmitJob that had effect.
+// Submitted returns the bodies of all SubmitJob calls that took effect.
 func (s *Server) Submitted() []map[string]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]map[string]any(nil), s.submitted...)
 }
 
-// Left are the identifiers of jobs that have not ended.
+// Left returns the identifiers of jobs that have not ended.
 func (s *Server) Left() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,8 +200,7 @@ func (s *Server) Left() []string {
 	return ids
 }
 
-// Definitions are the names of active job definitions other than those that are there from the
-// beginning.
+// Definitions returns the names of active job definitions, except the predefined ones.
 func (s *Server) Definitions() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,7 +213,7 @@ func (s *Server) Definitions() []string {
 	return names
 }
 
-// Value is the newest version of a secret, or of a parameter.
+// Value returns the newest version of a secret, or of a parameter.
 func (s *Server) Value(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -279,7 +276,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// operationOf returns the operation of a request: Batch's by its path, those of others by a header.
+// operationOf returns the operation of a request. Batch's requests name it in their path, the
+// others in a header.
 func operationOf(r *http.Request) (operation, service string) {
 	if target := r.Header.Get("X-Amz-Target"); target != "" {
 		service, operation, _ = strings.Cut(target, ".")
@@ -353,7 +351,7 @@ func texts(in map[string]any, key string) (list []string) {
 	return list
 }
 
-// logEvents reads what a container has written.
+// logEvents returns what a container has written.
 func (s *Server) logEvents(in map[string]any) (any, *Error) {
 	b, err := os.ReadFile(filepath.Join(s.dir, filepath.Base(text(in, "logStreamName"))+".log"))
 	if err != nil || text(in, "logGroupName") != "/aws/batch/job" {

@@ -43,7 +43,7 @@ func (s *Server) parameter(operation string, in map[string]any) (any, *Error) {
 			return nil, &Error{http.StatusBadRequest, "ParameterAlreadyExists", "The parameter already exists."}
 		}
 		if text(in, "Type") != "SecureString" {
-			return nil, &Error{http.StatusBadRequest, "ValidationException", "these tests want a SecureString"}
+			return nil, &Error{http.StatusBadRequest, "ValidationException", "expected a SecureString"}
 		}
 		s.parameters[name] = append(s.parameters[name], text(in, "Value"))
 		return map[string]any{"Version": len(s.parameters[name])}, nil

@@ -20,7 +20,7 @@ func TestActiveTimer(t *testing.T) {
 	if l.stop() {
 		t.Error("stop reports true after the call")
 	}
-	l = newActiveTimer(time.Hour, func() { t.Error("it was stopped, and is called") })
+	l = newActiveTimer(time.Hour, func() { t.Error("called after stop") })
 	if !l.stop() {
 		t.Error("stop reports false before the call")
 	}

@@ -60,7 +60,7 @@ func newConn(d *dialer, inherited net.Conn) *conn {
 }
 
 // errPins means that no address has a server with the endpoint's key.
-var errPins = errors.New("no address has the server of the endpoint")
+var errPins = errors.New("no address has a server with the endpoint's key")
 
 // dialer connects to the addresses of an endpoint.
 type dialer struct {

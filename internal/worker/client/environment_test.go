@@ -62,7 +62,7 @@ func TestFromEnvironmentUnsetsVariables(t *testing.T) {
 		}
 	}
 	if os.Getenv("LEAT_WORKERS") == "" {
-		t.Error("another's variable was taken away")
+		t.Error("a variable of another program was unset")
 	}
 }
 
@@ -110,9 +110,9 @@ func TestEnvironments(t *testing.T) {
 			map[string]string{worker.EnvFile: secret, protocol.EnvKind: "awsbatch", protocol.EnvIndexFrom: "INDEX", protocol.EnvFirst: "100"},
 			"awsbatch-105", ""},
 		{"a secret in a store", map[string]string{protocol.EnvSecret: "ssm:/leat/run", worker.EnvName: "a"}, "a", ""},
-		{"a secret that is not there", map[string]string{protocol.EnvSecret: "ssm:/other", worker.EnvName: "a"}, "",
+		{"a missing secret", map[string]string{protocol.EnvSecret: "ssm:/other", worker.EnvName: "a"}, "",
 			"no such parameter"},
-		{"a store that there is not", map[string]string{protocol.EnvSecret: "vault:x", worker.EnvName: "a"}, "", "not a known secret store"},
+		{"an unknown store", map[string]string{protocol.EnvSecret: "vault:x", worker.EnvName: "a"}, "", "not a known secret store"},
 		{"no channel", map[string]string{worker.EnvName: "a"}, "", "0 are set"},
 		{"two channels", map[string]string{worker.EnvName: "a", worker.EnvEndpoint: text, worker.EnvFile: secret}, "", "2 are set"},
 		{"no name", map[string]string{worker.EnvEndpoint: text}, "", "LEAT_WORKER_NAME is not set"},
@@ -129,7 +129,7 @@ func TestEnvironments(t *testing.T) {
 			"LEAT_WORKER_X"},
 		{"a file that others may read", map[string]string{worker.EnvFile: file("open", 0o640, text), worker.EnvName: "a"}, "",
 			"0640"},
-		{"a file that is not there", map[string]string{worker.EnvFile: filepath.Join(folder, "none"), worker.EnvName: "a"}, "",
+		{"a missing file", map[string]string{worker.EnvFile: filepath.Join(folder, "none"), worker.EnvName: "a"}, "",
 			"no such file"},
 		{"a symbolic link", map[string]string{worker.EnvFile: link, worker.EnvName: "a"}, "", "symbolic links"},
 		{"a folder", map[string]string{worker.EnvFile: folder, worker.EnvName: "a"}, "", "not a regular file"},

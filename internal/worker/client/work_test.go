@@ -66,7 +66,7 @@ func TestJoinDelay(t *testing.T) {
 	}
 }
 
-// FuzzAnswer: what answers a worker in place of its run.
+// FuzzAnswer sends arbitrary answers to a worker.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"))
 	f.Add([]byte("HTTP/1.1 410 Gone\r\nConnection: close\r\nContent-Length: 27\r\n\r\n{\"error\":\"e\",\"code\":\"lost\"}"))
@@ -96,7 +96,7 @@ func TestEndCauses(t *testing.T) {
 	}
 }
 
-// scripted is a connection whose other side says what it will, whatever it hears.
+// scripted is a connection with a fixed answer, whatever is sent.
 type scripted struct {
 	net.Conn
 	r io.Reader

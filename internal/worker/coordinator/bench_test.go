@@ -9,14 +9,14 @@ import (
 	"leat/internal/worker/client"
 )
 
-// BenchmarkTrivialBlocks is one block of no work on its way from the coordinator to a worker and
-// back: what a block costs beyond its computing.
+// BenchmarkTrivialBlocks leases blocks without work to a worker and receives their results: what a
+// block costs besides its computation.
 func BenchmarkTrivialBlocks(b *testing.B) {
 	for _, transport := range transports {
 		for _, size := range []int{100, 1 << 20} {
 			b.Run(fmt.Sprintf("%s/%dB", transport, size), func(b *testing.B) {
 				body := [][]byte{make([]byte, size)}
-				// A run has b.N blocks, so that joining costs next to nothing of it.
+				// A run has b.N blocks, so that joining hardly counts.
 				o := Options{
 					Blocks: b.N, MaxResult: 4 << 20, MaxBytes: 64 << 20,
 					Accept: func(context.Context, *Result) error { return nil }, Build: testBuild, Workers: 1,

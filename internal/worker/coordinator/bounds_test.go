@@ -15,8 +15,7 @@ import (
 	"leat/worker"
 )
 
-// The bodies that wait for memory are not read, and go on as soon as there is some, or the run has
-// ended.
+// Bodies that wait for memory are not read. They continue when memory is free or the run has ended.
 func TestResultsWaitForMemory(t *testing.T) {
 	const workers, size = 3, 1000
 	for _, how := range []string{"the run goes on", "the run ends"} {
@@ -25,7 +24,7 @@ func TestResultsWaitForMemory(t *testing.T) {
 			o.Workers, o.MaxResult, o.MaxBytes, o.NoCopies = workers, size, size, true
 			var in, done atomic.Int64
 			first, goOn := make(chan struct{}, workers), make(chan struct{})
-			defer func() { // of a test that fails
+			defer func() { // if the test fails
 				select {
 				case <-goOn:
 				default:
@@ -76,7 +75,7 @@ func TestResultsWaitForMemory(t *testing.T) {
 			}
 			if how == "the run ends" {
 				c.end(errors.New("enough"))
-				until(t, "the answers to those that wait", func() bool { return len(answers) == workers-1 })
+				until(t, "the answers to waiting results", func() bool { return len(answers) == workers-1 })
 				for range workers - 1 {
 					if a := <-answers; a.status != 410 || a.code() != "ended" {
 						t.Errorf("%+v", a)
@@ -103,7 +102,7 @@ func TestResultsWaitForMemory(t *testing.T) {
 func TestBufferSize(t *testing.T) {
 	c := newTestCoordinator(t, testOptions(1, newTaken()))
 	for _, n := range []int64{0, 1, bodyStep, bodyStep + 1, 1 << 20} {
-		for range 10 { // a pool may lose what it is given
+		for range 10 { // a pool may drop a buffer
 			large := make([]byte, 8<<20)
 			c.pool.Put(&large)
 			b, giveBack := c.buffer(n)
@@ -156,7 +155,7 @@ func TestNestedJSONKeepsItsSize(t *testing.T) {
 	}
 }
 
-// A thousand workers for one block each leave a thousand logs, which nobody will read.
+// A thousand workers for one block each leave a thousand logs that are never used.
 func TestLogOfLeftWorkerIsDropped(t *testing.T) {
 	o := testOptions(2, newTaken())
 	o.Workers = 3

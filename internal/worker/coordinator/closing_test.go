@@ -35,7 +35,7 @@ func TestDiscardWithoutCompute(t *testing.T) {
 		onCompute: func(context.Context, int) error { seen.Add(1); <-gate; return nil },
 	}
 	w := startWorker(t, environmentOf(t, c, "sockets", "test-0"), p)
-	until(t, "a block that is computed, and one that waits behind it",
+	until(t, "a block in Compute, and one that waits for the slot",
 		func() bool { return reads.Load() == 2 && seen.Load() == 1 })
 	r := newRaw(t, c)
 	r.join("raw-0")
@@ -52,7 +52,7 @@ func TestDiscardWithoutCompute(t *testing.T) {
 	}
 	k.check(t, 2)
 	if fmt.Sprint(p.drops) != "map[1:1]" || seen.Load() != 1 {
-		t.Errorf("dropped, by block: %v; %d were computed", p.drops, seen.Load())
+		t.Errorf("discarded, by block: %v; %d were computed", p.drops, seen.Load())
 	}
 }
 
@@ -66,12 +66,12 @@ func TestDiscardAtEnd(t *testing.T) {
 	var atClose map[int]int
 	p.onClose = func() error { atClose = p.drops; return nil }
 	w := startWorker(t, environmentOf(t, c, "sockets", "test-0"), p)
-	until(t, "a block that is computed, and one that was read",
+	until(t, "a block in Compute, and one that was read",
 		func() bool { return reads.Load() == 2 && computes.Load() == 1 })
 	w.stop()
 	_ = w.wait()
 	if len(atClose) != 1 || atClose[1] != 1 {
-		t.Errorf("dropped before Close: %v", atClose)
+		t.Errorf("discarded before Close: %v", atClose)
 	}
 }
 
@@ -108,12 +108,12 @@ func TestCloseErrorFailsRun(t *testing.T) {
 				!strings.Contains(f.Message, errClosing.Error()) {
 				t.Errorf("%s: %v, %+v", how, err, f)
 			}
-			k.check(t, 20) // all blocks were taken nevertheless
+			k.check(t, 20) // all blocks were accepted nevertheless
 		}
 	}
 }
 
-// A function of the handler may end its goroutine, as a test does that fails.
+// A function of the handler may end its goroutine, as a failing test does.
 func TestGoexitFailsRun(t *testing.T) {
 	for where, block := range map[string]int{"Open": -1, "Read": 0, "Compute": 0, "Notify": -1, "Close": -1} {
 		t.Run(where, func(t *testing.T) {
@@ -151,8 +151,7 @@ func TestGoexitFailsRun(t *testing.T) {
 	}
 }
 
-// A worker that leaves early gives its blocks to others before it closes, which may take as long as
-// it likes.
+// A worker that leaves early returns its blocks before it closes, however long closing takes.
 func TestSlowClose(t *testing.T) {
 	t.Parallel() // it waits for real timeouts
 	k := newTaken()
@@ -173,7 +172,7 @@ func TestSlowClose(t *testing.T) {
 	t.Cleanup(mayClose)
 	<-begun
 	first.stop()
-	until(t, "blocks that were given back", func() bool { return len(c.Status().Workers[0].Held) == 0 })
+	until(t, "the return of its blocks", func() bool { return len(c.Status().Workers[0].Held) == 0 })
 	gate := make(chan struct{})
 	startWorker(t, environmentOf(t, c, "sockets", "test-1"),
 		&plain{onCompute: func(ctx context.Context, block int) error {
@@ -185,8 +184,8 @@ func TestSlowClose(t *testing.T) {
 			}
 			return ctx.Err()
 		}})
-	until(t, "the blocks of the first", func() bool { return c.Status().Done == 3 })
-	time.Sleep(2 * quick.HeartbeatTimeout) // its heart beats on meanwhile
+	until(t, "the blocks of the first worker", func() bool { return c.Status().Done == 3 })
+	time.Sleep(2 * quick.HeartbeatTimeout) // its heartbeats continue meanwhile
 	if s := c.Status(); s.Workers[0].State != worker.StateJoined || s.LostWorkers != 0 {
 		t.Fatalf("%+v", s)
 	}
@@ -202,7 +201,7 @@ func TestSlowClose(t *testing.T) {
 	close(gate)
 }
 
-// The connections for results are all taken then, by results that wait for the run.
+// All connections for results are in use then, by results that wait for the run.
 func TestLeaveWithWaitingResult(t *testing.T) {
 	for _, transport := range transports {
 		for _, at := range []string{"is taken", "waits for memory"} {
@@ -282,8 +281,8 @@ func TestOpenContextEnd(t *testing.T) {
 	}
 }
 
-// What waits for its last time is given to a worker as soon as that has no other block, and then
-// the others go on.
+// A block on its last try is leased to a worker as soon as it holds no other block. Then the others
+// are leased.
 func TestLastTryHasWorkerAlone(t *testing.T) {
 	k := newTaken()
 	o := testOptions(4, k)
@@ -311,7 +310,7 @@ func TestLastTryHasWorkerAlone(t *testing.T) {
 		return nil
 	}})
 	c.Offer(2, nil)
-	until(t, "the worker at block 2, and a request of its that waits",
+	until(t, "the worker at block 2, and its waiting request",
 		func() bool { return len(begun) == 1 && c.Status().Polls == 1 })
 	c.Exited(worker.Exit{Name: "raw-0", Err: errors.New("signal: killed")})
 	c.Offer(3, nil)
@@ -328,7 +327,7 @@ func TestLastTryHasWorkerAlone(t *testing.T) {
 		order = append(order, <-begun)
 	}
 	if fmt.Sprint(order) != "[2 0 1 3]" || most.Load() != 1 {
-		t.Errorf("blocks were begun in the order %v; the worker had %d others with the lost ones", order,
+		t.Errorf("blocks began in the order %v; with the lost ones, the worker held %d others", order,
 			most.Load()-1)
 	}
 }
@@ -337,8 +336,8 @@ func TestInnocentBlockIsNotBlamed(t *testing.T) {
 	o := testOptions(2, newTaken())
 	o.Workers, o.NoCopies, o.Reissues = 8, true, 2
 	c := newTestCoordinator(t, o)
-	// The second of two blocks is deadly already when it is read. The first is in the hands of the
-	// same worker each time, and takes longer.
+	// Reading the second of two blocks kills the worker. Each time, the same worker also holds the
+	// first, which takes longer.
 	for i := 0; c.Status().Ended == "" && i < 5; i++ {
 		e := environmentOf(t, c, "sockets", worker.WorkerName("test", i))
 		died := make(chan struct{})

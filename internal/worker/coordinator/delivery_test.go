@@ -31,7 +31,7 @@ func TestShortNetworkFailure(t *testing.T) {
 		return nil
 	}})
 	<-cut
-	until(t, "more tries than any bound that is not a time", func() bool { return p.refused.Load() >= 18 })
+	until(t, "more attempts than a limit on their number would allow", func() bool { return p.refused.Load() >= 18 })
 	p.mu.Lock()
 	p.deaf = false
 	p.mu.Unlock()
@@ -86,13 +86,13 @@ func TestFullWorkerIsNotWoken(t *testing.T) {
 	})
 	defer asking.Wait()
 	defer cancel()
-	until(t, "a request for nothing that waits", func() bool {
+	until(t, "a waiting request for no block", func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return c.members[0].turn != nil
 	})
 	startWorker(t, environmentOf(t, c, "sockets", "test-0"), &plain{})
-	until(t, "a request that waits", func() bool {
+	until(t, "a waiting request", func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return len(c.members) == 2 && c.members[1].turn != nil
@@ -129,24 +129,24 @@ func TestDuplicateResultWaitsForAccept(t *testing.T) {
 	})
 	<-in
 	if a := other.result(l.Lease, l.Block, "x"); a.status != 409 || a.code() != "lease" && a.code() != "superseded" {
-		t.Errorf("another worker's, under that lease: %+v", a)
+		t.Errorf("a result of another worker for this lease: %+v", a)
 	}
 	sending.Go(func() {
 		a, err := r.try(t.Context(), protocol.PathResult, strings.NewReader(body), r.resultHeaderOf(l.Lease,
 			l.Block, body)...)
 		if err != nil || a.status != 200 || c.Status().Done != 1 {
-			t.Errorf("again: %+v, %v, with %d blocks done", a, err, c.Status().Done)
+			t.Errorf("the repeated result: %+v, %v, with %d blocks done", a, err, c.Status().Done)
 		}
 	})
 	until(t, "two bodies", func() bool { return c.Status().BodyBytes == int64(2*len(body)) })
 	close(goOn)
 	sending.Wait()
 	if len(in) != 0 {
-		t.Error("it was accepted twice")
+		t.Error("the result was accepted twice")
 	}
 }
 
-// A worker may reuse the memory of a result after the answer only, even if it is lost before.
+// A worker may reuse the memory of a result only after the answer, even if it was lost before.
 func TestLostWorkerKeepsResult(t *testing.T) {
 	for _, transport := range transports {
 		t.Run(transport, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestPayloadSizeLimit(t *testing.T) {
 	o := testOptions(2, k)
 	o.OnDemand = true
 	c := newTestCoordinator(t, o)
-	payload := json.RawMessage(`"` + strings.Repeat("<", protocol.MaxPayload-2) + `"`) // which stay as they are
+	payload := json.RawMessage(`"` + strings.Repeat("<", protocol.MaxPayload-2) + `"`) // "<" is not escaped
 	c.Offer(0, payload)
 	c.Offer(1, payload)
 	startWorker(t, environmentOf(t, c, "sockets", "test-0"), &plain{})
@@ -212,7 +212,7 @@ func TestPayloadSizeLimit(t *testing.T) {
 	}
 }
 
-// The only connection for results is taken by one that the run does not accept yet.
+// The only connection for results is in use by a result that the run has not accepted yet.
 func TestErrorDoesNotWaitForResults(t *testing.T) {
 	for _, transport := range transports {
 		o := testOptions(3, newTaken())
@@ -240,7 +240,7 @@ func TestErrorDoesNotWaitForResults(t *testing.T) {
 	}
 }
 
-// The only connection for results is taken for a moment.
+// The only connection for results is in use for a moment.
 func TestErrorDoesNotWaitForHeartbeat(t *testing.T) {
 	for _, transport := range transports {
 		o := testOptions(3, newTaken())

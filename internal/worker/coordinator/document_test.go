@@ -16,7 +16,7 @@ import (
 
 const document = "../../../docs/format/worker.md"
 
-// blocksOf are the texts between fences of a language in the document.
+// blocksOf returns the blocks of code of a language in the document.
 func blocksOf(t testing.TB, language string) (blocks []string) {
 	t.Helper()
 	b, err := os.ReadFile(document)
@@ -111,7 +111,7 @@ func TestCurlSessionOfDocument(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", script.String())
-	cmd.Dir, cmd.WaitDelay = dir, time.Second // its heart may beat on
+	cmd.Dir, cmd.WaitDelay = dir, time.Second // its heartbeats may continue
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -126,7 +126,7 @@ func TestCurlSessionOfDocument(t *testing.T) {
 		}
 	}
 	if k.mu.Lock(); len(k.bodies) != 3 {
-		t.Errorf("%d blocks were taken", len(k.bodies))
+		t.Errorf("%d blocks were accepted", len(k.bodies))
 	}
 	k.mu.Unlock()
 }

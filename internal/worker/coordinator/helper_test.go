@@ -19,8 +19,8 @@ import (
 	"leat/worker"
 )
 
-// calm are the times of tests in which no worker is lost by its silence, even on a machine under
-// load. A test that waits for such a time fails.
+// calm are the times of tests in which no worker is lost by its silence, even on a loaded machine.
+// Only a failing test waits that long.
 var calm = protocol.Times{
 	Heartbeat:        patience,
 	HeartbeatTimeout: 3 * patience,
@@ -31,7 +31,7 @@ var calm = protocol.Times{
 	ShutdownGrace:    5 * time.Second,
 }
 
-// quick are the times of tests in which a worker is lost by its silence.
+// quick are the times of tests in which workers are lost by their silence.
 var quick = protocol.Times{
 	Heartbeat:        50 * time.Millisecond,
 	HeartbeatTimeout: time.Second,
@@ -44,7 +44,7 @@ var quick = protocol.Times{
 
 const testBuild = "go:test"
 
-// taken collects what a coordinator accepts.
+// taken records the results that a coordinator accepts.
 type taken struct {
 	mu       sync.Mutex
 	bodies   map[int]string
@@ -73,14 +73,14 @@ func (k *taken) release(b int) {
 	k.released[b]++
 }
 
-// check fails the test unless all blocks from 0 to n were taken once, with the results of a plain
-// worker.
+// check fails the test unless each block from 0 to n-1 was accepted once, with the result of a
+// plain worker.
 func (k *taken) check(t *testing.T, n int) {
 	t.Helper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.bodies) != n || len(k.twice) > 0 {
-		t.Errorf("%d blocks of %d were taken, twice: %v", len(k.bodies), n, k.twice)
+		t.Errorf("%d blocks of %d were accepted, twice: %v", len(k.bodies), n, k.twice)
 	}
 	for b, body := range k.bodies {
 		if body != resultOf(b) {
@@ -91,7 +91,7 @@ func (k *taken) check(t *testing.T, n int) {
 
 func resultOf(block int) string { return fmt.Sprintf("result of block %d", block) }
 
-// testOptions are those of a coordinator with one worker, whose results k takes.
+// testOptions returns the options of a coordinator with one worker, whose results k records.
 func testOptions(blocks int, k *taken) Options {
 	return Options{
 		Blocks: blocks, MaxResult: 1 << 20, MaxBytes: 4 << 20, Accept: k.accept, Released: k.release, Build: testBuild,
@@ -113,7 +113,7 @@ func newTestCoordinator(t testing.TB, o Options) *Coordinator {
 	return c
 }
 
-// transports are the two ways to a coordinator.
+// transports are the two kinds of connections to a coordinator.
 var transports = []string{"sockets", "tls"}
 
 // environmentOf returns the environment of a worker process.
@@ -158,7 +158,7 @@ type plain struct {
 	onRead    func(ctx context.Context, l client.Lease) error
 	onCompute func(ctx context.Context, block int) error
 	onNote    func(note string)
-	holds     int // blocks at once; 0: as many as any handler
+	holds     int // blocks at once; 0: the default
 	joined    client.JoinInfo
 	closed    bool
 	onClose   func() error
@@ -227,7 +227,7 @@ func (p *plain) Close() ([]byte, error) {
 	return p.value, err
 }
 
-// workOptions are those of a worker with the computer p.
+// workOptions returns the options of a worker with the handler p.
 func workOptions(e *client.Environment, p *plain) client.Options {
 	return client.Options{
 		Environment: e, Build: testBuild, Times: calm,
@@ -238,7 +238,7 @@ func workOptions(e *client.Environment, p *plain) client.Options {
 	}
 }
 
-// working is a worker that runs.
+// working is a running worker.
 type working struct {
 	plain *plain
 	err   error
@@ -250,7 +250,7 @@ func startWorker(t testing.TB, e *client.Environment, p *plain) *working {
 	return startWork(t, workOptions(e, p), p)
 }
 
-// startHasty starts a worker that waits for its coordinator as shortly as quick says.
+// startHasty starts a worker with the short timeouts of quick.
 func startHasty(t testing.TB, e *client.Environment, p *plain) *working {
 	o := workOptions(e, p)
 	o.Times = quick
@@ -277,22 +277,22 @@ func (w *working) wait() error {
 	return w.err
 }
 
-// timeout of a test that waits for what must happen.
+// patience is the timeout of tests that wait for something that must happen.
 const patience = 40 * time.Second
 
 func waitRun(t testing.TB, c *Coordinator) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, errors.New("the test lost patience"))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, errors.New("the test timed out"))
 	defer cancel()
 	return c.Wait(ctx)
 }
 
-// until waits for something to become true.
+// until waits until f returns true.
 func until(t testing.TB, what string, f func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("in vain waited for: %s", what)
+			t.Fatalf("timed out waiting for: %s", what)
 		}
 	}
 }
@@ -315,7 +315,7 @@ func logTo(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// lines collects what is logged.
+// lines records log lines.
 type lines struct {
 	mu  sync.Mutex
 	all []string

@@ -26,7 +26,7 @@ func TestCopiesForIdleWorkers(t *testing.T) {
 				wait := func(ctx context.Context, block int) error {
 					if block == 0 {
 						close(stuck)
-						<-ctx.Done() // the run says that nobody wants it any more
+						<-ctx.Done() // the run reports that the block is no longer needed
 						close(informed)
 					}
 					return ctx.Err()
@@ -38,10 +38,10 @@ func TestCopiesForIdleWorkers(t *testing.T) {
 				slow := startWorker(t, environmentOf(t, c, transport, "test-0"), p)
 				<-stuck
 				e := environmentOf(t, c, transport, "test-1")
-				e.Slots = 2 // one waits with block 2
+				e.Slots = 2 // one of them waits with block 2
 				fast := startWorker(t, e, &plain{onCompute: func(ctx context.Context, block int) error {
 					if block == 2 {
-						<-informed // the run is not over before the superseded worker knows
+						<-informed // the run must not end before the superseded worker is informed
 					}
 					return nil
 				}})
@@ -55,7 +55,7 @@ func TestCopiesForIdleWorkers(t *testing.T) {
 				}
 				k.check(t, 3)
 				if k.by[0] != "test-1" {
-					t.Errorf("block 0 is of %s", k.by[0])
+					t.Errorf("block 0 was computed by %s", k.by[0])
 				}
 				if s := c.Status(); s.Copies == 0 || s.LostWorkers != 0 {
 					t.Errorf("%+v", s)
@@ -65,8 +65,8 @@ func TestCopiesForIdleWorkers(t *testing.T) {
 	}
 }
 
-// A worker that asks for more than its slots while all blocks are held gets copies as soon as a
-// slot is free, though its request is old.
+// A worker that requests more blocks than it has slots, while all blocks are held, gets copies as
+// soon as one of its slots is free. It need not send a new request.
 func TestCopyWhenSlotIsFree(t *testing.T) {
 	k := newTaken()
 	o := testOptions(3, k)
@@ -84,11 +84,11 @@ func TestCopyWhenSlotIsFree(t *testing.T) {
 	startWorker(t, environmentOf(t, c, "sockets", "test-1"),
 		&plain{onCompute: func(ctx context.Context, block int) error {
 			if block == 2 {
-				<-waits // with the spare lease it asks for in the meantime
+				<-waits // until the worker has requested another lease
 			}
 			return nil
 		}})
-	until(t, "a request that waits", func() bool { return c.Status().Polls == 1 })
+	until(t, "a waiting request", func() bool { return c.Status().Polls == 1 })
 	close(waits)
 	if err := waitRun(t, c); err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestLastOfferWakesPollsForCopies(t *testing.T) {
 				return nil
 			}})
 	}
-	until(t, "two requests that wait", func() bool { return c.Status().Polls == 2 })
+	until(t, "two waiting requests", func() bool { return c.Status().Polls == 2 })
 	c.Offer(0, nil)
 	until(t, "two workers with the block", func() bool { return len(taken) == 2 })
 	c.end(nil)
@@ -126,15 +126,15 @@ func TestReturnedBlockGoesToWaitingWorker(t *testing.T) {
 		t.Fatalf("%d leases", n)
 	}
 	startWorker(t, environmentOf(t, c, "sockets", "test-0"), &plain{})
-	until(t, "a request that waits", func() bool { return c.Status().Polls == 1 })
+	until(t, "a waiting request", func() bool { return c.Status().Polls == 1 })
 	r.post(protocol.PathLease, `{"worker":0,"want":0,"held":[],"wait_ms":0,"noted":0}`)
 	if err := waitRun(t, c); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// A request is woken for a block when its worker has just asked anew over another connection: the
-// block goes to who waits next.
+// A request is woken for a block just after its worker has sent another over a new connection. The
+// block goes to the next waiting worker.
 func TestUnusedTurnIsPassedOn(t *testing.T) {
 	k := newTaken()
 	o := testOptions(1, k)
@@ -147,9 +147,9 @@ func TestUnusedTurnIsPassedOn(t *testing.T) {
 		_, _ = r.try(t.Context(), protocol.PathLease,
 			strings.NewReader(`{"worker":0,"want":1,"held":[],"wait_ms":60000,"noted":0}`))
 	})
-	until(t, "a request that waits", func() bool { return c.Status().Polls == 1 })
+	until(t, "a waiting request", func() bool { return c.Status().Polls == 1 })
 	startWorker(t, environmentOf(t, c, "sockets", "test-0"), &plain{})
-	until(t, "two requests that wait", func() bool { return c.Status().Polls == 2 })
+	until(t, "two waiting requests", func() bool { return c.Status().Polls == 2 })
 	c.mu.Lock()
 	c.schedule.offer(0)
 	c.polls.wake(1)
@@ -207,7 +207,7 @@ func TestSupersededResultReleasesBlock(t *testing.T) {
 	}
 }
 
-// Two workers came by one name, as when a job is started anew before its end was noticed.
+// Two workers joined with one name, as when a job is restarted before its end was noticed.
 func TestExitReleasesBlocksOfAllWithName(t *testing.T) {
 	k := newTaken()
 	o := testOptions(3, k)
@@ -238,8 +238,8 @@ func TestExitReleasesBlocksOfAllWithName(t *testing.T) {
 	}
 }
 
-// As long as a block waits for a worker without others, those that have some are woken when there
-// may be news, not by each request.
+// While a block waits for a worker that holds no other block, requests of workers that hold some
+// are woken only when something has changed.
 func TestNoUnneededWakeups(t *testing.T) {
 	c := newTestCoordinator(t, testOptions(1, newTaken()))
 	c.mu.Lock()
@@ -260,7 +260,7 @@ func TestBlockThatKillsWorkersIsNamed(t *testing.T) {
 	k := newTaken()
 	o := testOptions(4, k)
 	o.Workers, o.Reissues, o.NoCopies = 8, 2, true
-	o.Times.ExitReportWait = 10 * time.Second // the test gives the word
+	o.Times.ExitReportWait = 10 * time.Second // the test reports the exits
 	c := newTestCoordinator(t, o)
 	for i := range 3 {
 		e := environmentOf(t, c, "sockets", worker.WorkerName("test", i))
@@ -273,7 +273,7 @@ func TestBlockThatKillsWorkersIsNamed(t *testing.T) {
 			return ctx.Err()
 		}})
 		<-begun
-		for _, conn := range e.Connections { // it dies
+		for _, conn := range e.Connections { // the worker dies
 			_ = conn.Close()
 		}
 		_ = w.wait()
@@ -293,7 +293,7 @@ func TestBlockThatKillsWorkersIsNamed(t *testing.T) {
 		}
 	}
 	if n := c.Status().Reissued; n < 2 {
-		t.Errorf("%d blocks were given out again", n)
+		t.Errorf("%d blocks were leased again", n)
 	}
 }
 
@@ -331,7 +331,7 @@ func TestBarrierTimeout(t *testing.T) {
 		t.Error(err)
 	}
 
-	// It is known at once when a worker that was to be there has ended.
+	// The run fails at once when a required worker has ended.
 	o.Barrier = time.Hour
 	c = newTestCoordinator(t, o)
 	c.Exited(worker.Exit{Name: "test-0", Err: errors.New("exit status 3")})

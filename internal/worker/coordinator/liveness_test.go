@@ -24,7 +24,7 @@ func TestHeartbeatTimeoutReissuesBlocks(t *testing.T) {
 	c := newTestCoordinator(t, o)
 	r := newRaw(t, c)
 	r.join("raw-0")
-	// Its connections stay: this is a process that was stopped.
+	// Its connections stay open, as those of a stopped process.
 	hold := r.dial()
 	defer hold.Close()
 	held := r.lease(2)
@@ -68,7 +68,7 @@ func TestLateMessagesOfLostWorker(t *testing.T) {
 	k.check(t, 0)
 }
 
-// A worker whose machine sleeps finds on waking that it was given up, and ends.
+// A worker that was lost while its machine slept ends when the machine wakes.
 func TestLostWorkerEnds(t *testing.T) {
 	for _, transport := range transports {
 		k := newTaken()
@@ -84,7 +84,7 @@ func TestLostWorkerEnds(t *testing.T) {
 			}})
 		<-begun
 		c.mu.Lock()
-		c.markLost(c.members[0], "a test says so", time.Now())
+		c.markLost(c.members[0], "by the test", time.Now())
 		c.mu.Unlock()
 		if err := w.wait(); !errors.Is(err, client.ErrLost) {
 			t.Errorf("%s: %v", transport, err)
@@ -130,7 +130,7 @@ func TestLocalWorkerLostOnDisconnect(t *testing.T) {
 	}
 }
 
-// proxy stands between workers and a coordinator, and can cut them off.
+// proxy forwards connections of workers to a coordinator, and can cut them.
 type proxy struct {
 	refused atomic.Int64
 	net.Listener
@@ -142,7 +142,7 @@ type proxy struct {
 	wg    sync.WaitGroup
 }
 
-// limit has the proxy forward n connections, and hold all others.
+// limit makes the proxy forward n connections and hold all others.
 func (p *proxy) limit(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -212,7 +212,7 @@ func (p *proxy) serve() {
 	}
 }
 
-// cut ends all connections; for good: no other is made.
+// cut closes all connections. If forGood is set, new ones are refused.
 func (p *proxy) cut(forGood bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -254,7 +254,7 @@ func TestWorkerEndsWithoutCoordinator(t *testing.T) {
 	for _, transport := range transports {
 		t.Run(transport, func(t *testing.T) {
 			o := testOptions(1, newTaken())
-			o.Times = quick // its silence is the worker's
+			o.Times = quick // bounds the worker's wait for an answer
 			c := newTestCoordinator(t, o)
 			e := environmentOf(t, c, transport, "test-0")
 			var p *proxy
@@ -274,11 +274,11 @@ func TestWorkerEndsWithoutCoordinator(t *testing.T) {
 				_ = p.Close()
 				p.cut(true)
 			} else {
-				// The run was killed: its ends of the sockets are closed.
+				// As if the run was killed: its ends of the sockets are closed.
 				_ = c.local.Close()
 			}
-			// Where one connection of several still stands, it may bring the word that the others'
-			// end was noticed.
+			// One of several connections may still be open and report that the worker was lost
+			// because of the others.
 			err := w.wait()
 			if !errors.Is(err, client.ErrDisconnected) && !errors.Is(err, client.ErrLost) || p != nil &&
 				!strings.Contains(err.Error(),
@@ -286,13 +286,13 @@ func TestWorkerEndsWithoutCoordinator(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			if !f.closed {
-				t.Error("the computer was not closed")
+				t.Error("the handler was not closed")
 			}
 		})
 	}
 }
 
-// stubborn is a function that does not look at its context.
+// A worker ends even if its function ignores its context.
 func TestWorkerEndsWithHangingFunction(t *testing.T) {
 	c := newTestCoordinator(t, testOptions(1, newTaken()))
 	begun, finish := make(chan struct{}), make(chan struct{})
@@ -308,7 +308,7 @@ func TestWorkerEndsWithHangingFunction(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if f.closed {
-		t.Error("the computer was closed under a function that runs")
+		t.Error("the handler was closed while its function ran")
 	}
 	close(finish)
 }
@@ -321,13 +321,13 @@ func TestRepeatedJoinIsSameWorker(t *testing.T) {
 	first.join("raw-0")
 	again.join("raw-0")
 	if n := len(again.lease(1)); again.worker != first.worker || n != 0 || len(c.Status().Workers) != 1 {
-		t.Errorf("worker %d is %d too; %d blocks before the barrier; %+v", first.worker, again.worker, n, statesOf(c))
+		t.Errorf("workers %d and %d; %d blocks before the barrier; %+v", first.worker, again.worker, n, statesOf(c))
 	}
 	again.join("raw-1")
 	if n := len(again.lease(1)); n != 1 {
 		t.Errorf("%d blocks at the barrier", n)
 	}
-	// One that has a block is another: its job was started anew.
+	// A worker that has a block is a new one: its job was restarted.
 	first.join("raw-1")
 	if first.worker != 2 {
 		t.Errorf("worker %d", first.worker)
@@ -341,7 +341,7 @@ func TestFailedListenerIsLogged(t *testing.T) {
 	c := newTestCoordinator(t, o)
 	listen(t, c)
 	_ = c.listen[0].Close()
-	until(t, "a word of it", func() bool { return log.warnings() == 1 })
+	until(t, "the warning", func() bool { return log.warnings() == 1 })
 	_ = listen(t, c)
 	if err := c.Close(); err != nil || log.warnings() != 1 {
 		t.Errorf("%v; %q", err, log.all)
@@ -360,7 +360,7 @@ func TestJoinTimeout(t *testing.T) {
 	}
 }
 
-// What accepts connections and says nothing may be a run that is busy.
+// A listener that accepts connections but does not answer may belong to a busy run.
 func TestJoinRetriesWhileListenerExists(t *testing.T) {
 	k := newTaken()
 	c := newTestCoordinator(t, testOptions(1, k))
@@ -372,7 +372,7 @@ func TestJoinRetriesWhileListenerExists(t *testing.T) {
 	o.Times = quick
 	o.Times.HeartbeatTimeout = 50 * time.Millisecond
 	w := startWork(t, o, &plain{})
-	until(t, "tries", func() bool { return p.refused.Load() > 3 })
+	until(t, "attempts", func() bool { return p.refused.Load() > 3 })
 	time.Sleep(5 * o.Times.HeartbeatTimeout)
 	p.cut(false)
 	if err := waitRun(t, c); err != nil {
@@ -399,14 +399,14 @@ func TestLateJoinAndEarlyLeave(t *testing.T) {
 						close(enough)
 					}
 					if n.Load() >= 10 {
-						<-ctx.Done() // in the midst of a block
+						<-ctx.Done() // in the middle of a block
 					}
 					return ctx.Err()
 				}})
 			<-enough
 			early.stop()
 			if err := early.wait(); !errors.Is(err, context.Canceled) {
-				t.Errorf("the early leaver: %v", err)
+				t.Errorf("the worker that left early: %v", err)
 			}
 			until(t, "the leave message", hasState(c, worker.StateLeft))
 			late := startWorker(t, environmentOf(t, c, transport, "test-1"), &plain{})
@@ -418,7 +418,7 @@ func TestLateJoinAndEarlyLeave(t *testing.T) {
 			}
 			k.check(t, 60)
 			if s := c.Status(); s.LostWorkers != 0 || s.Reissued != 0 {
-				t.Errorf("leaving was taken for a loss: %+v", s)
+				t.Errorf("leaving counted as a loss: %+v", s)
 			}
 		})
 	}
@@ -434,7 +434,7 @@ func TestNoTimeoutForSlowBlocks(t *testing.T) {
 		c := newTestCoordinator(t, o)
 		w := startWorker(t, environmentOf(t, c, transport, "test-0"),
 			&plain{onCompute: func(context.Context, int) error {
-				time.Sleep(2 * quick.HeartbeatTimeout) // longer than poll, silence and rejoin
+				time.Sleep(2 * quick.HeartbeatTimeout) // longer than Poll, HeartbeatTimeout and Rejoin
 				return nil
 			}})
 		if err := waitRun(t, c); err != nil {
@@ -492,7 +492,7 @@ func TestAllWorkersLeft(t *testing.T) {
 	if a := r.post(protocol.PathLeave, `{"worker":0}`); a.status != 200 {
 		t.Fatalf("%+v", a)
 	}
-	// As scancel ends them.
+	// As after scancel.
 	c.Exited(worker.Exit{Name: "raw-0", Job: "job 7_0", Err: errors.New("CANCELLED by 0")})
 	var lost *worker.LostError
 	if err := waitRun(t, c); !errors.As(err, &lost) || !strings.Contains(err.Error(),
@@ -526,7 +526,7 @@ func TestLateWorkerSavesFailingRun(t *testing.T) {
 	k.check(t, 2)
 }
 
-// A run that was stopped, or whose machine slept, does not take its own silence for that of its
+// A run that was stopped, or whose machine slept, does not count this time as silence of its
 // workers.
 func TestCoordinatorPauseLosesNoWorker(t *testing.T) {
 	o := testOptions(1, newTaken())

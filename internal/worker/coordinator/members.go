@@ -363,7 +363,7 @@ func (c *Coordinator) noWorkersReason() string {
 			text += fmt.Sprintf("; %d of them held %s", losers, suspectsText(blocks))
 		}
 		if r := &c.replace; r.due > 0 && r.left(time.Now()) == 0 {
-			text += fmt.Sprintf("; no more of them are replaced: at most %d are within an hour", r.most)
+			text += fmt.Sprintf("; no more of them are replaced: the limit is %d within an hour", r.most)
 		}
 		return text
 	}

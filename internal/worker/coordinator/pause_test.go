@@ -14,7 +14,7 @@ import (
 
 const stillVariable = "LEAT_TEST_STANDS_STILL" // TRANSPORT:Directory
 
-// The child has a run and its worker, whose block lasts until a file appears.
+// The child process has a run and its worker, whose block lasts until a file exists.
 func TestHelperForStoppedProcess(t *testing.T) {
 	transport, dir, child := strings.Cut(os.Getenv(stillVariable), ":")
 	if !child {
@@ -46,7 +46,8 @@ func TestHelperForStoppedProcess(t *testing.T) {
 	}
 }
 
-// As when a machine is moved to another host, or a job is frozen.
+// The child is stopped and continued, as when a machine is moved to another host or a job is
+// frozen.
 func TestStoppedRunAndWorkerContinue(t *testing.T) {
 	t.Parallel() // it waits for real timeouts
 	for _, transport := range transports {

@@ -15,7 +15,7 @@ import (
 	"leat/worker"
 )
 
-// raw is a worker that somebody else has written: it speaks to a coordinator message by message.
+// raw is a worker that sends single messages to a coordinator, unlike package client.
 type raw struct {
 	t      testing.TB
 	at     worker.Endpoint
@@ -23,7 +23,7 @@ type raw struct {
 	worker int
 }
 
-// newRaw makes one that has not joined.
+// newRaw returns a worker that has not joined.
 func newRaw(t testing.TB, c *Coordinator) *raw {
 	tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	t.Cleanup(tr.CloseIdleConnections)
@@ -78,7 +78,7 @@ func (r *raw) try(ctx context.Context, path string, body io.Reader, header ...st
 	return a, nil
 }
 
-// join joins, as worker NAME of one slot.
+// join joins the run as worker NAME with one slot.
 func (r *raw) join(name string) {
 	r.t.Helper()
 	a := r.post(protocol.PathJoin, fmt.Sprintf(`{"protocol":1,"name":%q,"kind":"raw","build":%q,"arch":%q,"host":"h","pid":1,"cores":1,"slots":1}`, name, testBuild, protocol.ThisArch()))
@@ -89,7 +89,7 @@ func (r *raw) join(name string) {
 	r.worker = j.Worker
 }
 
-// lease asks for n blocks at once, without waiting.
+// lease requests n blocks and does not wait for them.
 func (r *raw) lease(n int) []protocol.Grant {
 	r.t.Helper()
 	a := r.post(protocol.PathLease, fmt.Sprintf(`{"worker":%d,"want":%d,"held":[],"wait_ms":0,"noted":0}`, r.worker, n))
@@ -100,7 +100,7 @@ func (r *raw) lease(n int) []protocol.Grant {
 	return l.Leases
 }
 
-// resultHeaderOf says what a body is, as it should be.
+// resultHeaderOf returns the correct header of a result.
 func (r *raw) resultHeaderOf(lease uint64, block int, body string) []string {
 	return []string{
 		protocol.HeaderWorker, fmt.Sprint(r.worker), protocol.HeaderLease, fmt.Sprint(lease), protocol.HeaderBlock,
@@ -114,7 +114,7 @@ func (r *raw) result(lease uint64, block int, body string) answered {
 	return r.post(protocol.PathResult, body, r.resultHeaderOf(lease, block, body)...)
 }
 
-// beating keeps a raw worker alive until the function is called.
+// beating sends heartbeats until the returned function is called.
 func (r *raw) beating() func() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -60,7 +60,7 @@ func TestNothingSentToWrongKey(t *testing.T) {
 		t.Errorf("the worker's error: %v", err)
 	}
 
-	// Who listens in place of the run sees a handshake, and no byte of a message.
+	// Another server at the run's address receives a handshake and no byte of a message.
 	id, err := newIdentity(time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestNothingSentToWrongKey(t *testing.T) {
 		}
 		defer conn.Close()
 		b := make([]byte, 100)
-		n, _ := conn.Read(b) // and is gone: who has sent something waits for nothing
+		n, _ := conn.Read(b) // if it receives anything, it closes the connection, and the client does not wait
 		got <- string(b[:n])
 	}()
 	e.Endpoint = listen(t, c)
@@ -87,7 +87,7 @@ func TestNothingSentToWrongKey(t *testing.T) {
 		t.Errorf("the worker's error: %v", err)
 	}
 	if s := <-got; s != "" {
-		t.Errorf("the impostor was sent %q", s)
+		t.Errorf("the other server received %q", s)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestOtherBuildIsRefused(t *testing.T) {
 		a.code() != "build" {
 		t.Errorf("another version with other fields: %+v", a)
 	}
-	// The worker says why.
+	// The worker's error has the reason.
 	c = newTestCoordinator(t, testOptions(1, newTaken()))
 	o := workOptions(environmentOf(t, c, "sockets", "test-0"), &plain{})
 	o.Build = "go:other"
@@ -180,7 +180,7 @@ func TestInvalidResultsAreRefused(t *testing.T) {
 			"lease"},
 		{"of another block than the lease's", r, protocol.PathResult, r.resultHeaderOf(l.Lease, l.Block+1, body), body, 409,
 			"lease"},
-		{"of a block that the run does not have", r, protocol.PathResult, r.resultHeaderOf(l.Lease, 3, body), body, 404,
+		{"of an unknown block", r, protocol.PathResult, r.resultHeaderOf(l.Lease, 3, body), body, 404,
 			"block"},
 		{"of a block out of range", r, protocol.PathResult, r.resultHeaderOf(l.Lease, 1<<31-1, body), body, 404, "block"},
 		{"of a negative block", r, protocol.PathResult, r.resultHeaderOf(l.Lease, -1, body), body, 400, "malformed"},
@@ -192,13 +192,13 @@ func TestInvalidResultsAreRefused(t *testing.T) {
 		{"too large", r, protocol.PathResult, r.resultHeaderOf(l.Lease, l.Block, body), strings.Repeat("x", 1001), 413, "size"},
 		{"in a message of JSON that is too large", r, protocol.PathLease, nil,
 			`{"worker":0,` + strings.Repeat(" ", protocol.MaxMessage) + `"want":1}`, 413, "length"},
-		{"with fields that there are not", r, protocol.PathLease, nil, `{"worker":0,"wants":1}`, 400, "malformed"},
+		{"with unknown fields", r, protocol.PathLease, nil, `{"worker":0,"wants":1}`, 400, "malformed"},
 		{"that is two messages", r, protocol.PathLease, nil, `{"worker":0,"want":1}{}`, 400, "malformed"},
 		{"that is not JSON", r, protocol.PathJoin, nil, `hello`, 400, "malformed"},
 		{"to nowhere", r, "/v1/nothing", nil, `{}`, 404, "path"},
 		{"with an error of a block without a lease", r, protocol.PathError, nil,
 			`{"worker":0,"lease":77,"block":1,"message":"m"}`, 409, "lease"},
-		{"with an error of a block that there is not", r, protocol.PathError, nil,
+		{"with an error of an unknown block", r, protocol.PathError, nil,
 			`{"worker":0,"lease":1,"block":5,"message":"m"}`, 404, "block"},
 	} {
 		if a := x.by.post(x.path, x.body, x.header...); a.status != x.status || a.code() != x.code || a.Error == "" {
@@ -218,11 +218,11 @@ func TestInvalidResultsAreRefused(t *testing.T) {
 	}
 	k.check(t, 0)
 
-	// The lease is as good as before.
+	// The lease is still valid.
 	if a := r.result(l.Lease, l.Block, body); a.status != 200 || a.body != "{}" {
 		t.Errorf("the right result: %+v", a)
 	}
-	// The answer may have been lost: the same again is not an error, and is not taken again.
+	// The answer may have been lost: a repeated result is not an error, and is not accepted again.
 	if a := r.result(l.Lease, l.Block, body); a.status != 200 {
 		t.Errorf("the right result again: %+v", a)
 	}
@@ -251,7 +251,7 @@ func TestLargeResultIsRefusedUnread(t *testing.T) {
 	}
 }
 
-// dial makes a connection of TLS to the coordinator.
+// dial opens a TLS connection to the coordinator.
 func (r *raw) dial() net.Conn {
 	r.t.Helper()
 	conn, err := tls.Dial("tcp", r.at.Addresses[0], &tls.Config{InsecureSkipVerify: true})
@@ -266,7 +266,7 @@ func TestOldTLSIsRefused(t *testing.T) {
 	_, err := tls.Dial("tcp", listen(t, c).Addresses[0],
 		&tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
 	if err == nil {
-		t.Error("TLS 1.2 was spoken")
+		t.Error("TLS 1.2 was accepted")
 	}
 }
 
@@ -280,7 +280,7 @@ func TestSessionsAreNotResumed(t *testing.T) {
 			t.Fatal(err)
 		}
 		fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: leat\r\n\r\n")
-		if _, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil { // tickets would come before it
+		if _, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil { // tickets arrive before it
 			t.Error(err)
 		}
 		if conn.ConnectionState().DidResume {
@@ -319,8 +319,8 @@ func TestEndCodes(t *testing.T) {
 	}
 }
 
-// A worker sends one byte a time of its result: less than a stride in Times.HeartbeatTimeout. Its
-// memory is given back, and others go on.
+// A worker sends single bytes of its result: less than bodyStep in Times.HeartbeatTimeout. The
+// memory of the body is released, and other results continue.
 func TestStalledBody(t *testing.T) {
 	k := newTaken()
 	o := testOptions(2, k)
@@ -352,7 +352,7 @@ func TestStalledBody(t *testing.T) {
 	if resp.Body.Close(); resp.StatusCode != http.StatusRequestTimeout {
 		t.Errorf("%+v", resp)
 	}
-	until(t, "memory given back", func() bool { return c.Status().BodyBytes == 0 })
+	until(t, "free memory", func() bool { return c.Status().BodyBytes == 0 })
 	w := startWorker(t, environmentOf(t, c, "tls", "test-0"), &plain{})
 	if err := waitRun(t, c); err != nil {
 		t.Fatal(err)
@@ -366,7 +366,8 @@ func TestStalledBody(t *testing.T) {
 	}
 }
 
-// connectOnly makes n connections that show no token; every other one says half of a word.
+// connectOnly opens n connections that send no token. Every other one sends the beginning of a
+// handshake.
 func connectOnly(t *testing.T, at worker.Endpoint, n int) {
 	t.Helper()
 	for i := range n {
@@ -418,8 +419,8 @@ func TestSilentConnectionsBlockNoWorker(t *testing.T) {
 	}
 }
 
-// A worker that joined by a connection for leases alone was lost when its heartbeats had
-// to wait behind newcomers.
+// A worker has joined and needs another connection for leases, which waits behind new connections.
+// Its heartbeats must not wait too, or it would be lost.
 func TestHeartbeatsDoNotWaitForHandshakes(t *testing.T) {
 	t.Parallel() // it waits for real timeouts
 	o := testOptions(1, newTaken())
@@ -455,27 +456,27 @@ func TestGateLimit(t *testing.T) {
 	}
 	a, b, d := open(), open(), open()
 	if !g.enter(a) || !g.enter(b) || g.unauthenticated() != 2 {
-		t.Fatal("two are not let in")
+		t.Fatal("two connections were not accepted")
 	}
 	in := make(chan bool)
 	go func() { in <- g.enter(d) }()
-	g.forget(b) // it has shown the token
+	g.forget(b) // it has sent the token
 	if !<-in || g.unauthenticated() != 2 {
-		t.Fatal("the third is not let in for the second")
+		t.Fatal("the third connection was not accepted after the second had sent the token")
 	}
 	for _, k := range []*connection{a, b, d} {
 		if k.closed.Load() {
 			t.Error("a connection was closed for another")
 		}
 	}
-	_ = b.Close() // its place was given away
+	_ = b.Close() // its slot is already taken
 	if g.unauthenticated() != 2 {
 		t.Errorf("%d unauthenticated connections", g.unauthenticated())
 	}
 	go func() { in <- g.enter(open()) }()
 	g.close()
 	if <-in {
-		t.Error("a closed gate lets connections in")
+		t.Error("a closed gate accepts connections")
 	}
 }
 
@@ -499,7 +500,7 @@ func TestHandshakeLimit(t *testing.T) {
 	}()
 	select {
 	case <-begun:
-		t.Fatalf("%d handshakes are computed at once", places+1)
+		t.Fatalf("%d handshakes run at once", places+1)
 	case <-time.After(20 * time.Millisecond):
 	}
 	_ = all[0].Close()
@@ -509,6 +510,6 @@ func TestHandshakeLimit(t *testing.T) {
 		_ = k.Close()
 	}
 	if n := len(c.gate.handshakes); n != 0 {
-		t.Errorf("%d places are taken", n)
+		t.Errorf("%d slots are in use", n)
 	}
 }

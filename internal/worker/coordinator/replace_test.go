@@ -59,8 +59,8 @@ func TestFailedReplacementEndsNoRun(t *testing.T) {
 	k.check(t, 20)
 }
 
-// newReplacing makes a coordinator of which Run has started the given number of workers, one of
-// which has joined and was lost.
+// newReplacing returns a coordinator for which Run has started this number of workers. One of them
+// has joined and was lost.
 func newReplacing(t *testing.T, workers, most int) *Coordinator {
 	o := testOptions(1000, newTaken())
 	o.Workers, o.Times.ExitReportWait = workers, time.Hour
@@ -92,10 +92,10 @@ func TestReplacementsPerHour(t *testing.T) {
 	if n := c.Status().ReplacedWorkers; n != 3 {
 		t.Errorf("%d workers were replaced", n)
 	}
-	// Each end counts once.
+	// Each exit counts once.
 	c.Exited(worker.Exit{Name: "raw-1"})
 	if c.replace.due != 0 {
-		t.Errorf("%d are owed", c.replace.due)
+		t.Errorf("%d replacements are due", c.replace.due)
 	}
 }
 
@@ -189,12 +189,12 @@ func TestUnknownJobsEndRunWithoutWorkers(t *testing.T) {
 	c.jobsQueried(st, nil)
 	c.expireMembers(now.Add(time.Hour), 0)
 	if s := c.Status(); s.Ended != "" {
-		t.Fatal("it gave up though the last look was well")
+		t.Fatal("the run ended although the last query succeeded")
 	}
 	c.jobsQueried(st, denied)
 	c.expireMembers(now, 0)
 	if s := c.Status(); s.Ended != "" {
-		t.Fatal("it gave up at once")
+		t.Fatal("the run ended at once")
 	}
 	c.expireMembers(now.Add(time.Minute), 0)
 	err := waitRun(t, c)

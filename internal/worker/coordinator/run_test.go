@@ -24,7 +24,7 @@ type doubles struct {
 	t     testing.TB
 	facts worker.Capabilities
 	plain func(name string) *plain
-	// dies lets workers end before they join.
+	// dies selects workers that end before they join.
 	dies     func(name string) bool
 	startErr error
 	onStop   func()
@@ -137,7 +137,7 @@ func TestRunStartsAndStopsWorkers(t *testing.T) {
 		d := newDoubles(t)
 		d.facts.Local = local
 		d.log = log.logger()
-		// They leave by themselves before they are stopped, so that their jobs end well.
+		// They leave before they are stopped, so that their jobs succeed.
 		d.onStop = func() {
 			for _, s := range statesOf(c) {
 				if s != worker.StateLeft && s != worker.StateGone {
@@ -157,7 +157,7 @@ func TestRunStartsAndStopsWorkers(t *testing.T) {
 		if len(d.started) != 3 {
 			t.Errorf("%v were started", d.started)
 		}
-		// RIOS prints "Error in compute worker" after a good run.
+		// RIOS prints "Error in compute worker" after a successful run.
 		if n := log.warnings(); n != 0 {
 			t.Errorf("%d warnings of a good run", n)
 		}
@@ -172,7 +172,7 @@ func TestFunctionErrorEndsRun(t *testing.T) {
 			c := newTestCoordinator(t, o)
 			d := newDoubles(t)
 			d.facts.Local = transport == "sockets"
-			d.stopErr = errors.New("one would not stop")
+			d.stopErr = errors.New("a worker would not stop")
 			var stopped atomic.Int64
 			var busy sync.WaitGroup
 			busy.Add(2)
@@ -244,7 +244,7 @@ func TestHandlerErrorsAndPanics(t *testing.T) {
 			"run_test.go"},
 		{"a panic in Read", &plain{onRead: func(context.Context, client.Lease) error { panic(errors.New("oh")) }}, nil, 0,
 			"panic: oh", "run_test.go"},
-		{"a terminal's language", &plain{onCompute: func(context.Context,
+		{"control characters", &plain{onCompute: func(context.Context,
 			int) error {
 			return errors.New("a\x1b[2Jb\x00\nc")
 		}}, nil, 0, "a?[2Jb?\nc", ""},
@@ -300,7 +300,7 @@ func TestWorkerReadsForEachSlot(t *testing.T) {
 	}
 }
 
-// Each slot computes until as many blocks more were read.
+// No slot finishes its first block before the worker has read two blocks for each slot and another.
 func TestWorkerReadsAheadForEachSlot(t *testing.T) {
 	const slots = 3
 	o := testOptions(20, newTaken())
@@ -331,8 +331,8 @@ func TestWorkerReadsAheadForEachSlot(t *testing.T) {
 	}
 }
 
-// A worker that is lost with all blocks that it may hold costs only their repetition, by a worker
-// that does not read them ahead.
+// If a worker is lost with all blocks that it may hold, its blocks are repeated by a worker that
+// does not read them ahead.
 func TestLossOfWorkerThatReadsAhead(t *testing.T) {
 	const blocks, holds = 20, 5
 	k := newTaken()
@@ -430,7 +430,7 @@ func TestStartErrorFailsRun(t *testing.T) {
 	d.check(t)
 }
 
-// RIOS's single-block mode deadlocks, and leaves its jobs.
+// In RIOS, the mode with one block per job deadlocks, and leaves its jobs behind.
 func TestOneBlockWorkersAreReplaced(t *testing.T) {
 	for _, local := range []bool{true, false} {
 		k := newTaken()
@@ -497,7 +497,7 @@ func TestInvalidRunOptions(t *testing.T) {
 	c := newTestCoordinator(t, testOptions(1, newTaken()))
 	for name, f := range map[string]func(*doubles, *RunOptions){
 		"no workers":   func(_ *doubles, o *RunOptions) { o.Workers = 0 },
-		"no word":      func(_ *doubles, o *RunOptions) { o.Run = "" },
+		"no run":       func(_ *doubles, o *RunOptions) { o.Run = "" },
 		"no command":   func(_ *doubles, o *RunOptions) { o.Command = nil },
 		"no endpoint":  func(d *doubles, _ *RunOptions) { d.facts.Local = false },
 		"no directory": func(d *doubles, _ *RunOptions) { d.facts.SharedDir = true },
@@ -538,7 +538,7 @@ func TestAllBlocksDoneAtStart(t *testing.T) {
 	if err := waitRun(t, newTestCoordinator(t, o)); err != nil {
 		t.Error(err)
 	}
-	// A worker that comes too late ends well.
+	// A worker that comes too late ends without an error.
 	if err := client.Work(t.Context(), workOptions(environmentOf(t, c, "sockets", "test-0"), &plain{})); err != nil {
 		t.Error(err)
 	}
@@ -632,7 +632,7 @@ func TestNotePrecedesLaterBlocks(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				// A worker of one slot has two leases: when it is given block b, the result of
-				// block b-2 was taken.
+				// block b-2 was accepted.
 				if want := fmt.Sprint(max(l.Block-2, 0) / 10); len(notes) == 0 || notes[len(notes)-1] < want {
 					return fmt.Errorf("block %d comes after the notes %v", l.Block, notes)
 				}
@@ -648,7 +648,7 @@ func TestNotePrecedesLaterBlocks(t *testing.T) {
 	}
 }
 
-// halfway has started one worker when it fails, and ends that.
+// halfway is a launcher that fails after it has started one worker, which it ends.
 type halfway struct {
 	*doubles
 	c *Coordinator

@@ -11,12 +11,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model is a schedule as simple as can be: it looks at everything each time.
+// model is a simple schedule that searches all its blocks in each operation.
 type model struct {
 	blocks   []modelBlock
 	workers  map[int]*modelWorker
 	queue    []int // blocks of lost workers
-	lastTry  []int // those of them that are given out for the last time
+	lastTry  []int // those of them on their last try
 	offers   []int
 	onDemand bool
 	copies   bool
@@ -44,7 +44,7 @@ type modelWorker struct {
 	most   int // blocks that it may hold
 	single bool
 	served bool
-	alone  bool // with a block for the last time
+	alone  bool // with a block on its last try
 }
 
 func (m *model) holds(worker int) (ids []uint64) {
@@ -63,8 +63,7 @@ func (m *model) blockOf(id uint64) int {
 	return slices.IndexFunc(m.blocks, func(b modelBlock) bool { _, ok := b.held[id]; return ok })
 }
 
-// next are the blocks of which a worker may be given the next: the first of them that are
-// ready, else copies.
+// next returns the block that a worker is given next: the first ready one, else a copy.
 func (m *model) next(worker int) (block int, isCopy, ok bool) {
 	w := m.workers[worker]
 	n := len(m.holds(worker))
@@ -113,14 +112,14 @@ func (m *model) next(worker int) (block int, isCopy, ok bool) {
 		}
 		for id, l := range s.held {
 			if (s.lost == 0 || s.lost < m.reissues) && l.worker != worker && (oldest < 0 || id < best) {
-				oldest, best = b, id // the numbers of leases rise with time
+				oldest, best = b, id // lease numbers increase with time
 			}
 		}
 	}
 	return oldest, true, oldest >= 0
 }
 
-// ahead reports whether a worker may read ahead all that it can hold.
+// ahead reports whether a worker may hold as many blocks as it can.
 func (m *model) ahead(w *modelWorker) bool {
 	others, left := 0, len(m.lastTry)
 	for _, o := range m.workers {
@@ -154,7 +153,7 @@ func (m *model) leaseEnds(b *modelBlock, id uint64) {
 	delete(b.held, id)
 }
 
-// end ends a lease; it returns whether the block was released by that.
+// end ends a lease and reports whether that released the block.
 func (m *model) end(id uint64) (released bool) {
 	n := m.blockOf(id)
 	b := &m.blocks[n]
@@ -174,7 +173,7 @@ func TestScheduleAgainstModel(t *testing.T) {
 	steps := flag.Lookup("rapid.steps")
 	was := steps.Value.String()
 	defer func() { _ = steps.Value.Set(was) }()
-	if err := steps.Value.Set("150"); err != nil { // with fewer hardly any block has two holders
+	if err := steps.Value.Set("150"); err != nil { // with fewer steps, hardly any block has two holders
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -206,7 +205,7 @@ func TestScheduleAgainstModel(t *testing.T) {
 			return rapid.IntRange(0, joined-1).Draw(t, "worker")
 		}
 		ids := func(worker int) []uint64 {
-			// Those of others and some that never were are tried too.
+			// Leases of other workers and unknown leases are tried too.
 			all := slices.Sorted(maps.Keys(s.leases))
 			return rapid.SliceOfDistinct(rapid.SampledFrom(append(all, 0, 1, 99999)), rapid.ID[uint64]).Draw(t,
 				"leases")
@@ -257,7 +256,7 @@ func TestScheduleAgainstModel(t *testing.T) {
 						break
 					}
 					if i >= len(got) {
-						t.Fatalf("only %d leases; block %d (copy: %v) was to be given", len(got), block, isCopy)
+						t.Fatalf("only %d leases, expected block %d (copy: %v) next", len(got), block, isCopy)
 					}
 					if got[i].block != block || got[i].worker != w {
 						t.Fatalf("lease %d is of block %d, expected %d (copy: %v)", got[i].id, got[i].block, block, isCopy)
@@ -324,8 +323,8 @@ func TestScheduleAgainstModel(t *testing.T) {
 				for _, id := range m.holds(w) {
 					if !slices.Contains(keep, id) {
 						ended++
-						// The order in which several blocks come back is that of the leases'
-						// places, which the model does not know.
+						// The order in which several blocks are requeued is that of the leases'
+						// places, which the model does not have.
 						b := m.blockOf(id)
 						if m.end(id) {
 							want = append(want, b)
@@ -364,7 +363,7 @@ func TestScheduleAgainstModel(t *testing.T) {
 						b.lost++
 						if len(b.held) == 1 && (b.held[id].last || m.reissues == 0) {
 							if m.reissues > 0 && len(m.holds(w)) != 1 {
-								t.Fatalf("block %d is blamed, and its worker had blocks %v", n, s.heldBy(w))
+								t.Fatalf("block %d is named, and its worker had blocks %v", n, s.heldBy(w))
 							}
 							m.leaseEnds(b, id)
 							b.phase, b.gone = waiting, true
@@ -402,12 +401,12 @@ func same(t *rapid.T, what string, got, want []int) {
 	}
 }
 
-// compare looks at all that can be seen of a schedule.
+// compare compares the state of a schedule with that of the model.
 func (m *model) compare(t *rapid.T, s *schedule) {
 	var w, r, h, c, u, leases int
 	queued := append(slices.Clone(s.again.blocks[s.again.head:]), s.lastTry.blocks[s.lastTry.head:]...)
 	if len(m.lastTry) != s.lastTry.len() {
-		t.Fatalf("blocks %v wait for their last time, expected %v", s.lastTry.blocks[s.lastTry.head:], m.lastTry)
+		t.Fatalf("blocks %v wait for their last try, expected %v", s.lastTry.blocks[s.lastTry.head:], m.lastTry)
 	}
 	for b, x := range m.blocks {
 		got := s.blocks[b]
@@ -459,8 +458,8 @@ func (m *model) compare(t *rapid.T, s *schedule) {
 	}
 }
 
-// One block or several kill each worker that begins them, which holds or reads other blocks too.
-// Only they may be named.
+// One block or several kill each worker that begins them. The workers also hold or read other
+// blocks, which must not be named.
 func TestOnlyFatalBlockIsBlamed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		blocks := rapid.IntRange(1, 20).Draw(t, "blocks")
@@ -482,7 +481,7 @@ func TestOnlyFatalBlockIsBlamed(t *testing.T) {
 			if len(h.leases) == 0 {
 				continue
 			}
-			// It begins any of its blocks.
+			// It begins one of its blocks.
 			l := rapid.SampledFrom(h.leases).Draw(t, "begins")
 			if !slices.Contains(deadly, l.block) {
 				if v, _ := s.claim(w, l.id, l.block); v == accept {
@@ -493,12 +492,12 @@ func TestOnlyFatalBlockIsBlamed(t *testing.T) {
 			workers = slices.Delete(workers, i, i+1)
 			if blamed := s.leave(w, true).tooOften; len(blamed) > 0 {
 				if len(blamed) > 1 || !slices.Contains(deadly, blamed[0]) {
-					t.Fatalf("%v are blamed; %v are deadly", blamed, deadly)
+					t.Fatalf("blocks %v are named; %v are deadly", blamed, deadly)
 				}
 				return
 			}
 			if joined > 3+len(deadly)*(reissues+2)*2+blocks {
-				t.Fatalf("%d workers were lost, and nobody is blamed", joined)
+				t.Fatalf("%d workers were lost, and no block is named", joined)
 			}
 		}
 	})

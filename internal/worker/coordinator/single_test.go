@@ -36,7 +36,7 @@ func TestOneBlockWorkerEndsWhenSuperseded(t *testing.T) {
 		}}
 	}
 	ended := make(chan error, 1)
-	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, errors.New("the test lost patience"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, errors.New("the test timed out"))
 	defer cancel()
 	go func() { ended <- Run(ctx, c, d, runOptions(2)) }()
 	until(t, "both blocks at work", func() bool { return c.Status().Held == 2 })
@@ -53,7 +53,7 @@ func TestOneBlockWorkerEndsWhenSuperseded(t *testing.T) {
 	k.check(t, 2)
 }
 
-// calledOff is a kind whose start is called off, and leaves something.
+// calledOff is a launcher whose start is cancelled, and which may leave a job behind.
 type calledOff struct {
 	*doubles
 	cancel context.CancelCauseFunc

@@ -15,14 +15,14 @@ import (
 	"leat/worker"
 )
 
-// valueOptions are those of a coordinator that takes values.
+// valueOptions returns the options of a coordinator that accepts values.
 func valueOptions(blocks int, k *taken) Options {
 	o := testOptions(blocks, k)
 	o.MaxValue, o.MaxValues = 1<<20, 4<<20
 	return o
 }
 
-// counting is a worker whose value is the list of the blocks that it began to compute.
+// counting returns a worker whose value is the list of the blocks that it has begun.
 func counting() *plain {
 	p := &plain{}
 	var mu sync.Mutex
@@ -221,7 +221,7 @@ func TestValueOfOneBlockPerJob(t *testing.T) {
 	checkValues(t, c, 5)
 }
 
-// breakConnections ends a worker as a kill does.
+// breakConnections closes a worker's connections, as when it is killed.
 func breakConnections(e *client.Environment) {
 	for _, conn := range e.Connections {
 		_ = conn.Close()
@@ -260,8 +260,8 @@ func TestValueLost(t *testing.T) {
 	}
 }
 
-// A worker that is lost before a result of its was accepted does not matter: its blocks are
-// computed again, in another value.
+// A worker that is lost before one of its results was accepted does not matter: its blocks are
+// computed again, for another value.
 func TestLostWorkerWithoutAcceptedBlocks(t *testing.T) {
 	k := newTaken()
 	o := valueOptions(20, k)
@@ -320,8 +320,8 @@ func TestLeaveEarlyWithValue(t *testing.T) {
 	}
 }
 
-// A worker that stops in the middle of a block has that block in its state, and so does the worker
-// that computes it again.
+// The value of a worker that stops in the middle of a block includes that block, which another
+// worker computes again.
 func TestInterruptedBlockSpoilsValue(t *testing.T) {
 	for _, accepted := range []int{0, 2} {
 		k := newTaken()
@@ -354,7 +354,7 @@ func TestInterruptedBlockSpoilsValue(t *testing.T) {
 	}
 }
 
-// A worker that knows nothing of values leaves without one.
+// A worker that does not support values leaves without one.
 func TestLeaveWithoutValue(t *testing.T) {
 	for _, text := range []string{`{"worker":0}`, `{"worker":0,"blocks":2,"value":"AA=="}`} {
 		c := newTestCoordinator(t, valueOptions(1, newTaken()))
@@ -370,8 +370,8 @@ func TestLeaveWithoutValue(t *testing.T) {
 	}
 }
 
-// After the last block workers hear that they are to leave, and nobody can join, until the values
-// are there.
+// After the last block, workers are asked to leave, and none can join, until the values have
+// arrived.
 func TestEndWithValues(t *testing.T) {
 	c := newTestCoordinator(t, valueOptions(1, newTaken()))
 	r := newRaw(t, c)
@@ -412,7 +412,7 @@ func TestEndWithValues(t *testing.T) {
 	}
 }
 
-// Closing takes longer than any timeout of the run. The worker's heart beats on meanwhile.
+// Closing takes longer than any timeout of the run. The worker's heartbeats continue meanwhile.
 func TestSlowCloseWithValue(t *testing.T) {
 	t.Parallel() // it waits for real timeouts
 	for _, transport := range transports {

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// socketVariable leads the stand-ins to their server.
+// socketVariable names the server's socket for the simulated programs.
 const socketVariable = "PBSTEST_SOCKET"
 
 var programs = []string{"qsub", "qstat", "qdel", "qselect"}
@@ -27,7 +27,7 @@ type request struct {
 type answer = Answer
 
 // Main runs qsub, qstat, qdel or qselect and ends the process if it was started under one of these
-// names by a test with a [Server]. A test binary calls it first thing in TestMain.
+// names by a test with a [Server]. A test binary calls it first in TestMain.
 func Main() {
 	program := filepath.Base(os.Args[0])
 	socket := os.Getenv(socketVariable)

@@ -11,8 +11,8 @@ import (
 const qsubValues = "aAcCeJjklmMNopPqrRSuvW"
 
 // directives adds the options on the directive lines of a script, as qsub of OpenPBS 23.06 does: it
-// reads them up to the first command, and options of the command line win, also single resources
-// of -l.
+// reads them up to the first command. Options of the command line take precedence, also for single
+// resources of -l.
 func directives(o map[byte]string, q *request) error {
 	prefix := "#PBS"
 	for _, e := range q.Env {

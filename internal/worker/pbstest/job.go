@@ -97,7 +97,7 @@ func (s *Server) qsub(q *request) answer {
 	}
 	n := 1
 	if r, ok := o['J']; ok {
-		r, _, _ = strings.Cut(r, "%") // how many of them run at once
+		r, _, _ = strings.Cut(r, "%") // the number that may run at once
 		a, b, _ := strings.Cut(r, "-")
 		from, err1 := strconv.Atoi(a)
 		to, err2 := strconv.Atoi(b)
@@ -147,7 +147,7 @@ func (s *Server) qsub(q *request) answer {
 	return answer{Stdout: j.name(-1) + "\n"}
 }
 
-// schedule starts what may run. s.mu is held.
+// schedule starts the jobs and subjobs that may run. The caller holds s.mu.
 func (s *Server) schedule() {
 	if s.closed {
 		return
@@ -173,7 +173,7 @@ func (s *Server) schedule() {
 	}
 }
 
-// start runs a script. s.mu is held.
+// start runs a script. The caller holds s.mu.
 func (s *Server) start(j *job, p *part) {
 	name := j.name(p.index)
 	path := filepath.Join(s.dir, "spool", name)
@@ -197,7 +197,7 @@ func (s *Server) start(j *job, p *part) {
 	}
 	p.process = c.Process
 	s.served.Go(func() {
-		// The output is a file, so this does not wait for what the script has left behind.
+		// The output is a file, so this does not wait for processes that outlive the script.
 		_ = c.Wait()
 		s.mu.Lock()
 		if s.set.MomSays != "" {
@@ -219,7 +219,7 @@ func (s *Server) start(j *job, p *part) {
 				to += name + ".OU"
 			}
 			if b, err := os.ReadFile(path + ".OU"); err == nil {
-				_ = os.WriteFile(to, b, 0o600) // an owner whose directory is gone gets a mail
+				_ = os.WriteFile(to, b, 0o600) // if its directory is gone, the owner gets an email
 			}
 		}
 		s.mu.Lock()
@@ -231,7 +231,7 @@ func (s *Server) start(j *job, p *part) {
 	})
 }
 
-// finish is the end of a part. s.mu is held.
+// finish ends a part. The caller holds s.mu.
 func (s *Server) finish(j *job, p *part, status int) {
 	p.state, p.status = "F", status
 	if j.array {
@@ -240,7 +240,8 @@ func (s *Server) finish(j *job, p *part, status int) {
 	s.schedule()
 }
 
-// environment is what mom gives a job: not that of qsub.
+// environment returns the environment that the daemon of the node sets for a job, which is not that
+// of qsub.
 func (s *Server) environment(j *job, p *part) []string {
 	env := []string{
 		"HOME=" + filepath.Join(s.dir, "home"), "PATH=/usr/local/bin:/usr/bin:/bin", "SHELL=/bin/sh", "LANG=C",

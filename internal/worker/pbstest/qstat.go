@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// attribute is one of qstat -f; members make it an object.
+// attribute is an attribute in the output of qstat -f. With members, it is an object.
 type attribute struct {
 	name    string
 	value   string
@@ -97,7 +97,7 @@ func (s *Server) qselect(q *request) answer {
 	return a
 }
 
-// attributes of a job, or of a subjob p.
+// attributes returns the attributes of a job, or of a subjob p.
 func (s *Server) attributes(j *job, p *part) []attribute {
 	state, only := j.state(), p
 	if p != nil {
@@ -145,11 +145,11 @@ func (s *Server) attributes(j *job, p *part) []attribute {
 	return a
 }
 
-// odd are variables that users have in their environment, and that old versions print in ways that
-// are not JSON.
+// odd returns variables that users have in their environment, and that old versions print as
+// invalid JSON.
 func odd(old bool) []attribute {
 	a := []attribute{
-		{name: "job_state", value: "F"}, // one may be called so
+		{name: "job_state", value: "F"}, // a variable may have this name
 		{name: "Exit_status", value: "7"},
 		{name: "MODULES", value: `say "hi" \ there`},
 		{name: "comment", value: "of the user"},
@@ -194,8 +194,8 @@ func printNew(b *strings.Builder, a []attribute, depth int) {
 	b.WriteString(tabs[1:] + "}")
 }
 
-// printOld prints as pbs_json.c of version 14 did: nothing is escaped, and each job opens "Jobs"
-// anew, without an end.
+// printOld prints as pbs_json.c of version 14 does: nothing is escaped, and each job opens another
+// "Jobs", which is not closed.
 func printOld(b *strings.Builder, a []attribute) {
 	b.WriteString("{")
 	indent, comma := 4, false

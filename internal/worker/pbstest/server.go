@@ -1,5 +1,5 @@
-// Package pbstest stands in for OpenPBS in tests: programs qsub, qstat, qdel and qselect on a PATH
-// of the test's own, and a server within the test that really runs the scripts as child processes.
+// Package pbstest simulates OpenPBS for tests: programs qsub, qstat, qdel and qselect in a PATH for
+// the test, and a server within the test that runs the scripts as child processes.
 //
 //	func TestMain(m *testing.M) {
 //		pbstest.Main()
@@ -7,15 +7,15 @@
 //	}
 //
 //	func TestX(t *testing.T) {
-//		s := pbstest.New(t) // from here on qsub is the stand-in, also for children of the test
+//		s := pbstest.New(t) // from here on qsub is the simulated one, also for children of the test
 //		...
 //	}
 //
-// It goes by the manual pages and the source of OpenPBS: identifiers 123.server, 123[].server and
+// It follows the manual pages and the source of OpenPBS: identifiers 123.server, 123[].server and
 // 123[4].server; states Q, R, E, F and B, X for arrays; exit statuses of 256 and more for signals;
-// qstat of finished jobs needs -x and a server with history; error texts and exit codes; and, when
-// asked for, the things that are not JSON though called so. It knows one host, one queue and the
-// options that leat uses.
+// qstat of finished jobs needs -x and a server with history; error texts and exit codes; and, on
+// request, output that claims to be JSON and is not. It has one host, one queue and the options
+// that leat uses.
 package pbstest
 
 import (
@@ -32,7 +32,7 @@ import (
 // Host is the name of the server in identifiers.
 const Host = "pbstest"
 
-// Settings describe a server. The zero value is OpenPBS 23.06 that keeps a history of jobs.
+// Settings configures a server. The zero value is OpenPBS 23.06 that keeps a history of jobs.
 type Settings struct {
 	// NoHistory is a server with default settings (job_history_enable unset): finished jobs are
 	// unknown, and qstat -x says so on stderr, prints a listing without "Jobs", and returns 0.
@@ -44,25 +44,25 @@ type Settings struct {
 	QueueMaxArray int
 	// Running is how many jobs and subjobs run at once; the others stay queued. 0: all.
 	Running int
-	// Hold has the server hold each job, as it does when a job could not be started 20 times.
+	// Hold makes the server hold each job, as when it could not be started 20 times.
 	Hold bool
-	// Old prints what version 14 to 19 print: indented by four, variables not escaped, numbers like
+	// Old prints as versions 14 to 19 do: indented by four, variables not escaped, numbers like
 	// 005, a "Jobs" for each job.
 	Old bool
 	// FirstOnly prints only the first of several jobs in JSON, as some builds do.
 	FirstOnly bool
-	// Before is asked before each command; an answer that is not nil is given instead of the
-	// server's. It may block, and is called by several goroutines.
+	// Before is called before each command. If it returns an answer, the command prints that. It
+	// may block, and is called concurrently.
 	Before func(program string, args []string) *Answer
-	// After is given the server's answer to each command, and may return another: the server has
-	// done what was asked.
+	// After is called after the server has executed a command, with the server's answer, and
+	// returns the answer to print.
 	After func(program string, a Answer) Answer
-	// ExitStatusLost leaves Exit_status away, as old versions do for subjobs.
+	// ExitStatusLost omits Exit_status, as old versions do for subjobs.
 	ExitStatusLost bool
-	// Exiting keeps jobs that have run in state E, as an epilogue does that does not end.
+	// Exiting keeps jobs that have run in state E, as an epilogue that does not end.
 	Exiting bool
-	// MomSays is a line that the node's daemon adds to the output of each job, as it does when it
-	// has killed one.
+	// MomSays is a line that the daemon of the node adds to the output of each job, as when it has
+	// killed one.
 	MomSays string
 }
 
@@ -73,7 +73,7 @@ type Answer struct {
 	Kill           bool // the program is killed instead
 }
 
-// Server is a batch system of one test.
+// Server is the batch system of one test.
 type Server struct {
 	dir      string
 	listener net.Listener
@@ -88,8 +88,8 @@ type Server struct {
 	submitted [][]string
 }
 
-// New starts a server and puts its programs first on PATH, until the test ends. All processes of
-// its jobs are ended then.
+// New starts a server and puts its programs first in PATH, until the test ends. All processes of
+// its jobs end with the test.
 func New(t testing.TB, s Settings) *Server {
 	t.Helper()
 	// Not t.TempDir: the path of a socket must be short.
@@ -185,8 +185,8 @@ func (s *Server) Option(sequence int, option byte) string {
 	return s.jobs[sequence-100].options[option]
 }
 
-// Kill ends part i of a job (0 of a plain one) with SIGKILL, as a node that is out of memory does;
-// false: it does not run.
+// Kill ends part i of a job (0 for a plain one) with SIGKILL, as a node that is out of memory does.
+// It returns false if the part is not running.
 func (s *Server) Kill(sequence, i int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

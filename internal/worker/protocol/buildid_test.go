@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The truth is what the go command says.
+// TestBuildIDMatchesGoCommand compares build IDs with those that the go command prints.
 func TestBuildIDMatchesGoCommand(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: builds a program")

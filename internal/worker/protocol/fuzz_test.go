@@ -10,7 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// decoders of all messages, of both sides. What was decoded is written and read again.
+// decoders decode the messages of both sides. Each encodes the decoded message and decodes it
+// again.
 var decoders = map[string]func([]byte) (any, error){
 	PathJoin:                  decodeAny[Join],
 	PathLease:                 decodeAny[LeaseRequest],

@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// CPUs is the number of CPUs that the node claims to have, whatever the machine has.
+// CPUs is the number of CPUs in the node's configuration, whatever the machine has.
 const CPUs = 8
 
 // Partitions: Default has no limits, jobs of Short may run for one minute, and jobs of Down stay

@@ -66,7 +66,7 @@ func start(t testing.TB, meanwhile func(*Cluster)) (*Cluster, error) {
 		return nil, err
 	}
 	if err := c.await(); err != nil {
-		err = fmt.Errorf("the cluster does not come up: %w\n%s", err, c.logs())
+		err = fmt.Errorf("the cluster does not start: %w\n%s", err, c.logs())
 		end()
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func (c *Cluster) daemons() (end func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Out of reach of the terminal's ^C, which ends this process.
+	// Not in reach of the terminal's ^C, which ends this process.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -221,7 +221,7 @@ func (c *Cluster) daemons() (end func(), err error) {
 func (c *Cluster) await() error {
 	begun := time.Now()
 	for {
-		// Slurm's programs would wait long for a controller that does not listen yet.
+		// Slurm's programs would wait for a long time for a controller that does not listen yet.
 		if conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", c.controller)); err == nil {
 			_ = conn.Close()
 			out, err := c.command("sinfo", "--noheader", "--partition="+Default, "--format=%t").CombinedOutput()

@@ -13,7 +13,7 @@ import (
 
 const child = "LEAT_SLURMTEST_CHILD"
 
-// running are the processes that have the cluster's configuration in their environment, or its
+// running returns the processes that have the cluster's configuration in their environment, or its
 // directory in their arguments.
 func running(t *testing.T, dir string) (found []string) {
 	t.Helper()

@@ -8,7 +8,7 @@ import (
 
 func TestTakenPortIsReplaced(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short: programs of Slurm wait for seconds for who has taken its port")
+		t.Skip("-short: Slurm's programs wait for seconds for the process at its port")
 	}
 	skip(t)
 	var taken net.Listener

@@ -13,15 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// roleVariable names what a child of TestThousandWorkersOnOneBusyCore does.
+// roleVariable holds the role of a child of TestThousandWorkersOnOneBusyCore.
 const roleVariable = "WORKERSIM_ROLE"
 
 // joinWithin is how long a thousand workers may take to join a run on one busy core. It takes a
 // fraction of that.
 const joinWithin = 30 * time.Second
 
-// A run once closed connections during their handshakes when many came at once. The handshakes
-// began again, until workers gave up and others were lost.
+// TestThousandWorkersOnOneBusyCore checks that many connections at once do not end handshakes: if
+// handshakes have to begin again, workers give up and others are lost.
 func TestThousandWorkersOnOneBusyCore(t *testing.T) {
 	switch os.Getenv(roleVariable) {
 	case "spin":
@@ -88,7 +88,7 @@ func TestThousandWorkersOnOneBusyCore(t *testing.T) {
 	if err := json.Unmarshal([]byte(line), &f); err != nil {
 		t.Fatalf("%v\n%s", err, out.Bytes())
 	}
-	// Time in which others had the core, as on a machine that runs many tests, does not count.
+	// Time in which other processes had the core does not count.
 	ours := spin.ProcessState.UserTime() + spin.ProcessState.SystemTime() + sim.ProcessState.UserTime() +
 		sim.ProcessState.SystemTime()
 	joining := time.Duration(float64(f.Joining) * min(1, ours.Seconds()/wall.Seconds()))

@@ -1,6 +1,6 @@
-// Package workersim runs many workers against one coordinator in one process, without real work:
-// it measures what the coordinator itself can stand. Each worker is a [worker.Work] with its
-// connections, heartbeats and leases; only its blocks are empty.
+// Package workersim runs many workers against one coordinator in one process, without real work, to
+// measure the coordinator. Each worker runs [client.Work] with its connections, heartbeats and
+// leases; only its blocks are empty.
 package workersim
 
 import (
@@ -19,7 +19,7 @@ import (
 	"leat/worker"
 )
 
-// Options of a simulation.
+// Options configures a simulation.
 type Options struct {
 	Workers int
 	Blocks  int
@@ -31,12 +31,12 @@ type Options struct {
 	Compute time.Duration
 	// Accept is the coordinator's; nil: results are dropped.
 	Accept func(context.Context, *coordinator.Result) error
-	// TLS over loopback; else pairs of sockets, as children of a run have.
+	// TLS connects workers by TLS over loopback, otherwise by pairs of sockets, as child processes.
 	TLS   bool
 	Times protocol.Times
 }
 
-// Figures are what a simulation found.
+// Figures are the results of a simulation.
 type Figures struct {
 	Workers, Blocks int
 	// Joining is the time from the start of the first worker until all have joined, with their
@@ -44,8 +44,8 @@ type Figures struct {
 	Joining, Wall time.Duration
 	// Blocks in a second.
 	PerSecond float64
-	// Lease is how long workers waited for an answer that gave them blocks. When all want blocks at
-	// once, as here, it is the time in which the coordinator gives one to each.
+	// Lease is how long workers waited for an answer with blocks. Since all workers request blocks
+	// at once, it is the time in which the coordinator leases one to each.
 	LeaseMedian, LeaseP99, LeaseMax time.Duration
 	// Lost workers; there should be none.
 	Lost int64
@@ -58,7 +58,7 @@ func (f Figures) String() string {
 		f.LeaseMax.Round(time.Microsecond), f.Lost)
 }
 
-// Run simulates. It needs 6 descriptors a worker.
+// Run runs a simulation. It needs 6 descriptors for each worker.
 func Run(ctx context.Context, o Options) (f Figures, err error) {
 	if o.Workers < 1 || o.Blocks < 1 {
 		return f, errors.New("workersim: Workers and Blocks are at least 1")
@@ -106,9 +106,9 @@ func Run(ctx context.Context, o Options) (f Figures, err error) {
 		case err := <-s.errs:
 			cancel()
 			return f, fmt.Errorf("workersim: a worker ended early: %w", err)
-		case <-time.After(20 * time.Millisecond): // Status takes time that the workers need
+		case <-time.After(20 * time.Millisecond): // Status takes processor time that the workers need
 		}
-		// All of them wait for a first block: nothing of their start is measured.
+		// All workers wait for a first block: the measurement does not include their start.
 		n = c.Status().Polls
 	}
 	f.Joining = time.Since(begin)
@@ -169,7 +169,7 @@ func (s *simulation) work(ctx context.Context, e *client.Environment, build stri
 		Environment: e, Build: build, Times: s.o.Times,
 		Open: func(context.Context, client.JoinInfo) (client.Handler, error) { return s.computer, nil },
 		OnLease: func(took time.Duration, blocks int) {
-			if blocks > 0 && !first { // the first waited for all to have joined
+			if blocks > 0 && !first { // the first request waited until all workers had joined
 				leases = append(leases, took)
 			}
 			first = false
@@ -181,7 +181,7 @@ func (s *simulation) work(ctx context.Context, e *client.Environment, build stri
 	return err
 }
 
-// empty is a computer whose results are all the same.
+// empty is a handler whose results are all the same.
 type empty struct {
 	body  [][]byte
 	takes time.Duration

@@ -22,7 +22,7 @@ func TestManyWorkers(t *testing.T) {
 	}
 }
 
-// BenchmarkWorkers: of each number of workers, 20 blocks a worker.
+// BenchmarkWorkers simulates several numbers of workers, with 20 blocks for each worker.
 func BenchmarkWorkers(b *testing.B) {
 	for _, tls := range []bool{false, true} {
 		for _, n := range []int{64, 256, 1000} {
@@ -47,8 +47,8 @@ func BenchmarkWorkers(b *testing.B) {
 	}
 }
 
-// BenchmarkLargeMachine: 64 workers whose results hold their tiles, 2.9 MB, or only where these are
-// in shared memory. 3000 blocks.
+// BenchmarkLargeMachine simulates 64 workers and 3000 blocks. Results hold their tiles, 2.9 MB, or
+// only the places of tiles in shared memory.
 func BenchmarkLargeMachine(b *testing.B) {
 	for _, bytes := range []int{4 << 10, 2900 << 10} {
 		b.Run(fmt.Sprintf("workers=64/result=%d", bytes), func(b *testing.B) {

@@ -18,22 +18,22 @@ import (
 
 // Setup configures the suite for a launcher.
 type Setup struct {
-	// Launcher makes a kind for one test, with all that it needs to run, such as a stand-in of a
+	// Launcher returns a launcher for one test, with all that it needs to run, such as a simulated
 	// batch system, which ends with the test.
 	Launcher func(t *testing.T) worker.Launcher
-	// Command of a worker; nil: this test binary, whose TestMain calls Main.
+	// Command starts a worker; nil: this test binary, whose TestMain calls Main.
 	Command []string
-	// Address is where the coordinator listens for workers of kinds that are not local; "":
+	// Address is where the coordinator listens for workers of launchers that are not local; "":
 	// 127.0.0.1:0.
 	Address string
-	// Directory: workers are started with StartOptions.Dir though the kind could do without.
+	// Dir starts workers with StartOptions.Dir even if the launcher does not need it.
 	Dir bool
-	// Left lists what the system still has of workers, after they were stopped; nil: there is no
-	// system, or it can't be asked.
+	// Left lists what the batch system still has of workers that were stopped; nil: there is no
+	// batch system, or it can't be queried.
 	Left func(t *testing.T, k worker.Launcher) []string
-	// MaxWorkers at once; 0: 8.
+	// MaxWorkers bounds the workers that run at once; 0: 8.
 	MaxWorkers int
-	// Patience is how long anything may take before a test fails; 0: a minute.
+	// Patience is the timeout of each step of a test; 0: a minute.
 	Patience time.Duration
 }
 
@@ -63,17 +63,17 @@ func Launcher(t *testing.T, s Setup) {
 		{"a worker may join late", lateJoiner},
 		{"workers may be killed at any time", killed},
 		{"a run whose workers are all killed fails", allKilled},
-		{"workers that end by themselves are named with their last words", allExit},
+		{"exits of workers are reported with their logs", allExit},
 		{"a block that kills its workers is named", deadlyBlock},
 		{"the only worker is replaced", onlyReplaced},
 		{"workers are replaced up to the bound", replacedUpToBound},
 		{"a worker that a block kills is replaced twice", deadlyReplaced},
-		{"a worker that is silent is lost, and its block done by another", silent},
+		{"a silent worker is lost, and its block computed again", silent},
 		{"an error of the function ends the run and is named", functionFails},
-		{"a run that is cancelled leaves nothing", cancelled},
-		{"a program that is not there is named", noProgram},
+		{"a cancelled run leaves nothing", cancelled},
+		{"a missing program is named", noProgram},
 		{"workers for one block each", single},
-		{"one of them may be lost", singleLost},
+		{"a lost worker for one block is replaced", singleLost},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, s) })
 	}
@@ -99,8 +99,8 @@ func anyNumber(t *testing.T, s Setup) {
 }
 
 func lateJoiner(t *testing.T, s Setup) {
-	// The second has blocks in its hands when the gate opens, and nobody gets a copy of those: it
-	// can't come too late to do something.
+	// The second worker holds blocks when the gate opens, and no other worker gets copies of them:
+	// so it is certain to compute some.
 	tr := s.trial(t, plan{blocks: 200, workers: s.workers(2), job: job{Gate: "yes", GateFrom: 1},
 		channel: func(o *coordinator.Options) { o.NoCopies = true }})
 	start := func(i int) worker.Fleet {
@@ -110,7 +110,7 @@ func lateJoiner(t *testing.T, s Setup) {
 		})
 		tr.try(err)
 		if f.Jobs() == "" {
-			t.Error("Jobs names nothing")
+			t.Error("Jobs returns no name")
 		}
 		t.Cleanup(func() { stop(tr, f) })
 		return f
@@ -136,7 +136,7 @@ func lateJoiner(t *testing.T, s Setup) {
 	by := tr.doneBy()
 	for i := range 2 {
 		if name := worker.WorkerName(tr.kind.Name(), i); by[name] == 0 {
-			t.Errorf("worker %s has done nothing: %v", name, by)
+			t.Errorf("worker %s has computed no block: %v", name, by)
 		}
 	}
 	stop(tr, first)
@@ -156,7 +156,7 @@ func stop(tr *trial, f worker.Fleet) {
 func killed(t *testing.T, s Setup) {
 	n := s.workers(4)
 	barrier := func(o *coordinator.Options) { o.Barrier = s.Patience }
-	t.Run("in their work", func(t *testing.T) {
+	t.Run("while they work", func(t *testing.T) {
 		tr := s.trial(t, plan{blocks: 100, workers: n, job: job{Sleep: 5 * time.Millisecond}, channel: barrier})
 		end := tr.begin(t.Context())
 		for i := range n - 1 {
@@ -171,7 +171,7 @@ func killed(t *testing.T, s Setup) {
 		tr.complete()
 		tr.nothingLeft()
 	})
-	t.Run("with blocks in their hands", func(t *testing.T) {
+	t.Run("while they hold blocks", func(t *testing.T) {
 		tr := s.trial(t, plan{blocks: 100, workers: n, job: job{Gate: "yes", GateFrom: 50}, channel: barrier})
 		end := tr.begin(t.Context())
 		tr.until("all have blocks that wait", end, func(st worker.Status) bool {
@@ -191,7 +191,7 @@ func killed(t *testing.T, s Setup) {
 		tr.complete()
 		tr.nothingLeft()
 		if st := tr.c.Status(); st.LostWorkers != int64(n-1) || st.Reissued < int64(n-1) {
-			t.Errorf("%d workers of %d killed ones are lost, %d blocks were given out again", st.LostWorkers, n-1,
+			t.Errorf("%d workers of %d killed ones are lost, %d blocks were leased again", st.LostWorkers, n-1,
 				st.Reissued)
 		}
 	})
@@ -234,9 +234,9 @@ func allExit(t *testing.T, s Setup) {
 func deadlyBlock(t *testing.T, s Setup) {
 	n := s.workers(5)
 	if n < 4 {
-		t.Skipf("it takes 4 workers to lose 2 and their copies, and the kind has %d", n)
+		t.Skipf("expected 4 workers, to lose 2 and their copies; the launcher has %d", n)
 	}
-	// It is the only one that is left when it begins, so that no other is lost with it.
+	// The deadly block is the only one left when it begins, so that no other block is lost with it.
 	tr := s.trial(t, plan{blocks: 8, workers: n,
 		job: job{Gate: "yes", GateFrom: 7, Acts: []act{{Block: 7, Do: "crash"}}}, channel: func(o *coordinator.Options) {
 			o.Reissues = 1
@@ -293,7 +293,7 @@ func replacedUpToBound(t *testing.T, s Setup) {
 	}
 	err := tr.await(end)
 	var lost *worker.LostError
-	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "at most 1 are within an hour") {
+	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "the limit is 1 within an hour") {
 		t.Errorf("not a LostError that names the bound: %v", err)
 	}
 	tr.nothingLeft()
@@ -338,7 +338,7 @@ func silent(t *testing.T, s Setup) {
 func functionFails(t *testing.T, s Setup) {
 	for _, do := range []string{"fail", "fail to read", "panic"} {
 		t.Run(do, func(t *testing.T) {
-			// The other hangs meanwhile, and does not listen.
+			// The other worker hangs meanwhile, and ignores its context.
 			tr := s.trial(t, plan{blocks: 100, workers: s.workers(2),
 				job: job{Sleep: time.Millisecond, Acts: []act{{Block: 11, Do: "hang"}, {Block: 30, Do: do}}},
 				channel: func(o *coordinator.Options) {
@@ -352,10 +352,10 @@ func functionFails(t *testing.T, s Setup) {
 			host, _ := os.Hostname()
 			if f.Block != 30 || f.Host != host || !strings.HasPrefix(f.Worker,
 				tr.kind.Name()+"-") || f.Kind != tr.kind.Name() || !strings.Contains(f.Message,
-				sorry) || f.Stack == "" {
+				failure) || f.Stack == "" {
 				t.Errorf("%+v", f)
 			}
-			for _, want := range []string{f.Worker, host, "block 30", sorry} {
+			for _, want := range []string{f.Worker, host, "block 30", failure} {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("%q is not in %q", want, err)
 				}
@@ -366,7 +366,7 @@ func functionFails(t *testing.T, s Setup) {
 }
 
 func cancelled(t *testing.T, s Setup) {
-	why := errors.New("the user is impatient")
+	why := errors.New("cancelled by the test")
 	for name, c := range map[string]struct {
 		when func(n int) func(worker.Status) bool
 		job  job

@@ -32,7 +32,7 @@ import (
 // build identifies the workers of these tests.
 const build = "workertest"
 
-// Fetch returns the text of a secret, see [worker.FromEnvironment].
+// Fetch returns the text of a secret, see [client.FromEnvironment].
 type Fetch = func(ctx context.Context, name string) (string, error)
 
 // Main runs this process as a worker of the suite and exits if its environment is that of a worker;
@@ -60,36 +60,36 @@ func Main(fetch ...map[string]Fetch) {
 	os.Exit(0)
 }
 
-// job is the job of a trial's workers.
+// job describes what the workers of a trial do.
 type job struct {
 	Size  int           // bytes of a block's result
-	Sleep time.Duration // over each block
+	Sleep time.Duration // in each block
 	Acts  []act
-	// Gate, where it is set, is a file without which blocks from GateFrom on are not begun.
+	// Gate, if set, is a file. Blocks from GateFrom on do not begin before it exists.
 	Gate     string
 	GateFrom int
 }
 
-// act is what a worker does when it reaches a block.
+// act is what a worker does at a block.
 type act struct {
-	Block int    // -1: at each
+	Block int    // -1: all blocks
 	Do    string // a key of acts, or of readActs
-	Once  string // a file: only the process that makes it acts
+	Once  string // a file: only the process that creates it acts
 }
 
-// sorry is the message of errors and panics of the suite's function.
-const sorry = "the suite's function is sorry"
+// failure is the message of errors and panics of the suite's function.
+const failure = "the suite's function has failed"
 
 var readActs = map[string]func() error{
 	"fail to read": func() error {
-		return &client.StackError{Err: errors.New(sorry),
+		return &client.StackError{Err: errors.New(failure),
 			Trace: []byte("the suite's stack")}
 	},
 }
 
 var acts = map[string]func() error{
-	"fail":  func() error { return &client.StackError{Err: errors.New(sorry), Trace: []byte("the suite's stack")} },
-	"panic": func() error { panic(sorry) },
+	"fail":  func() error { return &client.StackError{Err: errors.New(failure), Trace: []byte("the suite's stack")} },
+	"panic": func() error { panic(failure) },
 	"exit": func() error {
 		fmt.Fprintln(os.Stderr, lastWords)
 		os.Exit(3)
@@ -100,22 +100,22 @@ var acts = map[string]func() error{
 	"hang":  func() error { select {} },
 }
 
-// lastWords are in the log of a worker that exits.
+// lastWords is written to the log of a worker that exits.
 const lastWords = "these are the last words"
 
 func killSelf(s syscall.Signal) error {
 	err := syscall.Kill(os.Getpid(), s)
-	time.Sleep(time.Second) // the signal is on its way
+	time.Sleep(time.Second) // until the signal arrives
 	return err
 }
 
-// handler computes blocks of bytes that depend on nothing but the block's number.
+// handler computes blocks of bytes that depend only on the block's number.
 type handler struct {
 	job job
-	end []byte // of each result: who computed it
+	end []byte // of each result: its author
 }
 
-// author is who computed a block.
+// author is the process that computed a block.
 type author struct {
 	PID     int
 	Command string // as others on the machine can see it
@@ -134,8 +134,8 @@ func open(_ context.Context, j client.JoinInfo) (client.Handler, error) {
 	return c, err
 }
 
-// Read waits for the gate: a block that waits in Compute would take the slot of one that need not,
-// since blocks are read in order, but several at once.
+// Read waits for the gate. If Compute waited, a block could take the slot of one that need not
+// wait, since several blocks are read at once.
 func (c *handler) Read(ctx context.Context, l client.Lease) (any, error) {
 	for c.job.Gate != "" && l.Block >= c.job.GateFrom {
 		if _, err := os.Stat(c.job.Gate); err == nil {
@@ -168,7 +168,7 @@ func (c *handler) Notify(json.RawMessage) {}
 
 func (c *handler) Close() ([]byte, error) { return nil, nil }
 
-// act does what is to be done at a block, if it is among those that table has.
+// act acts at a block, if one of its acts is in table.
 func (c *handler) act(block int, table map[string]func() error) error {
 	for _, a := range c.job.Acts {
 		do := table[a.Do]
@@ -178,7 +178,7 @@ func (c *handler) act(block int, table map[string]func() error) error {
 		if a.Once != "" {
 			f, err := os.OpenFile(filepath.Clean(a.Once), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 			if err != nil {
-				continue // another has acted
+				continue // another process has acted
 			}
 			_ = f.Close()
 		}

@@ -12,17 +12,17 @@ import (
 	"leat/worker"
 )
 
-// Patience is much longer than anything in these tests takes: only a failing test waits for it.
+// Patience is much longer than anything in these tests takes: only a failing test waits that long.
 const Patience = time.Minute
 
-// Endpoint is one that workers under test get and never follow.
+// Endpoint is an endpoint for workers under test, which never connect to it.
 var Endpoint = worker.Endpoint{
 	Addresses: []string{"127.0.0.1:4711"},
 	Pin:       "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 	Token:     "this-is-the-secret-token-of-the-run",
 }
 
-// Start is a start of workers under test. It records their exits.
+// Start starts workers under test and records their exits.
 type Start struct {
 	Options worker.StartOptions
 
@@ -71,7 +71,7 @@ func (s *Start) Stop(f worker.Fleet) {
 	}
 }
 
-// Await waits for n more exits and returns all by the workers' names.
+// Await waits for n more exits and returns all exits by the workers' names.
 func (s *Start) Await(n int) map[string]worker.Exit {
 	s.t.Helper()
 	late := time.After(Patience)
@@ -85,14 +85,14 @@ func (s *Start) Await(n int) map[string]worker.Exit {
 	return s.Exits()
 }
 
-// Exits returns the exits until now.
+// Exits returns the exits so far.
 func (s *Start) Exits() map[string]worker.Exit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.gone)
 }
 
-// Eventually waits until something holds.
+// Eventually waits until holds returns true.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(Patience); !holds(); time.Sleep(2 * time.Millisecond) {

@@ -23,7 +23,7 @@ import (
 	"leat/worker"
 )
 
-// trial is one run of a coordinator with workers of the kind.
+// trial is one run of a coordinator with workers of a launcher.
 type trial struct {
 	*testing.T
 	s      Setup
@@ -31,18 +31,18 @@ type trial struct {
 	c      *coordinator.Coordinator
 	o      coordinator.RunOptions
 	job    job
-	dir    string // which workers reach, too
+	dir    string // workers can read it too
 	blocks int
 
 	mu      sync.Mutex
-	by      map[int]string // block: worker
-	pids    map[int]bool   // of all that were workers
+	by      map[int]string // worker by block
+	pids    map[int]bool   // of all workers that were seen
 	visible []string       // command lines of workers
 }
 
 const size = 3000
 
-// plan is what a trial is about.
+// plan describes a trial.
 type plan struct {
 	blocks, workers int
 	replace         int // RunOptions.Replace; 0: none
@@ -127,7 +127,7 @@ func (tr *trial) accept(_ context.Context, r *coordinator.Result) error {
 	return nil
 }
 
-// run runs the trial to its end, which must come.
+// run runs the trial to its end.
 func (tr *trial) run() error {
 	tr.Helper()
 	return tr.await(tr.begin(tr.Context()))
@@ -157,7 +157,7 @@ func (tr *trial) await(end <-chan error) error {
 	}
 }
 
-// until waits for something to become true of the run, which must not end before.
+// until waits until is returns true. It fails if the run ends before.
 func (tr *trial) until(what string, end <-chan error, is func(worker.Status) bool) {
 	tr.Helper()
 	for limit := time.Now().Add(tr.s.Patience); ; time.Sleep(2 * time.Millisecond) {
@@ -166,17 +166,17 @@ func (tr *trial) until(what string, end <-chan error, is func(worker.Status) boo
 		}
 		select {
 		case err := <-end:
-			tr.Fatalf("the run ended before %s: %v", what, err)
+			tr.Fatalf("the run ended, expected before that: %s: %v", what, err)
 		default:
 		}
 		if time.Now().After(limit) {
-			tr.Fatalf("not %s: %+v", what, tr.c.Status())
+			tr.Fatalf("timed out, expected: %s: %+v", what, tr.c.Status())
 		}
 	}
 }
 
-// status is what the coordinator knows; workers are noted, so that it can be seen at the end that
-// none is left.
+// status returns the coordinator's status. It records workers, for the check that none is left at
+// the end.
 func (tr *trial) status() worker.Status {
 	s := tr.c.Status()
 	host, _ := os.Hostname()
@@ -207,15 +207,15 @@ func joined(s worker.Status) (list []worker.WorkerStatus) {
 	return list
 }
 
-// complete checks that there is each block; that each came once, with its own bytes, was checked as
-// it came.
+// complete checks that there is each block. accept has checked that each came once, with the right
+// bytes.
 func (tr *trial) complete() {
 	tr.Helper()
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	for b := range tr.blocks {
 		if tr.by[b] == "" {
-			tr.Errorf("there is no block %d", b)
+			tr.Errorf("block %d is missing", b)
 		}
 	}
 	if len(tr.by) != tr.blocks {
@@ -234,8 +234,8 @@ func (tr *trial) doneBy() map[string]int {
 	return n
 }
 
-// nothingLeft checks that no worker and no job is left. The kind has stopped them; a batch system
-// may take a moment for its part.
+// nothingLeft checks that no worker and no job is left. The launcher has stopped them, but a batch
+// system may need a moment.
 func (tr *trial) nothingLeft() {
 	tr.Helper()
 	tr.mu.Lock()
@@ -296,7 +296,7 @@ func Alive(pid int) bool {
 	}
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		// Without /proc only its existence is known.
+		// Without /proc, only the existence of the process is known.
 		_, noProc := os.Stat("/proc/self")
 		return noProc != nil || !errors.Is(err, fs.ErrNotExist)
 	}

@@ -207,7 +207,7 @@ func randomRaster(r *rand.Rand, kind string, rows, columns int, holes float64) r
 	return p
 }
 
-// plane returns part of a raster. Pixels that are invalid have another value in each call.
+// plane returns part of a raster. Invalid pixels have different values in each call.
 func plane[T Float](r *rand.Rand, p raster, row, col, rows, columns int, maskless bool) *Plane[T] {
 	b := &Plane[T]{make([]T, rows*columns), make([]byte, rows*columns), rows, columns, row, col}
 	all := true
@@ -494,7 +494,7 @@ func FuzzBlocks(f *testing.F) {
 	})
 }
 
-// smoothen makes a raster a landscape with slopes of some degrees.
+// smoothen turns a raster into a landscape with slopes of a few degrees.
 func smoothen(p raster) {
 	for i := range p.values {
 		x, y := float64(i%p.columns), float64(i/p.columns)
@@ -539,7 +539,7 @@ func BenchmarkFunctions(b *testing.B) {
 	}
 }
 
-// TestVerticalSlope is what the routine for slopes relies on.
+// TestVerticalSlope checks a value that the routine for slopes relies on.
 func TestVerticalSlope(t *testing.T) {
 	for _, rise := range []float64{math.MaxFloat64, math.Inf(1)} {
 		if a := atan(rise); a != math.Pi/2 {
@@ -582,7 +582,7 @@ func TestVectorTerrainEqualsGo(t *testing.T) {
 			run()
 			for i, v := range want.Values {
 				if g, w := got.Values[i], float32(v); math.Float32bits(g) != math.Float32bits(w) && (g == g || w == w) {
-					t.Fatalf("%s of %d columns, cells %v, light %v %v: pixel %d is %v instead of %v", name, columns, size,
+					t.Fatalf("%s of %d columns, cells %v, light %v %v: pixel %d is %v, expected %v", name, columns, size,
 						az, alt, i, g, w)
 				}
 			}

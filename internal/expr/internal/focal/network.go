@@ -6,7 +6,7 @@ import (
 )
 
 // comparison sets row low of a buffer to the smaller values of rows a and b, and row high to the
-// larger ones. Rows are given by the index of their first value; -1 is a row that nothing needs.
+// larger ones. Rows are given by the index of their first value; -1 is a row that is not needed.
 type comparison struct{ low, high, a, b int32 }
 
 // compareStep divides the number of columns that perform processes.

@@ -8,7 +8,7 @@ import (
 )
 
 // TestMergedSequencesAreSorted merges all sequences of zeros and ones: a network that sorts these
-// sorts all numbers. Of long sequences it takes some lengths.
+// sorts all numbers. For long sequences it tries only some lengths.
 func TestMergedSequencesAreSorted(t *testing.T) {
 	for a := range networkPixels {
 		for b := range min(a, networkPixels-a) + 1 {
@@ -199,7 +199,7 @@ func compareRoutines[T Float](t *testing.T, r *rand.Rand) {
 	}
 	for i, v := range buffer {
 		if !sameBits(v, want[i]) {
-			t.Fatalf("value %d of %T in rows of %d is %v instead of %v", i, v, stride, v, want[i])
+			t.Fatalf("value %d of %T in rows of %d is %v, expected %v", i, v, stride, v, want[i])
 		}
 	}
 }

@@ -6,7 +6,7 @@
 // any division of a raster into blocks gives the same bits. All processors give the same bits too.
 //
 // The sliding windows follow van Herk, A fast algorithm for local minimum and maximum filters
-// (1992), along columns and doubling along rows: the cost per pixel hardly grows with the window.
+// (1992), along columns and doubling along rows: the cost of a pixel hardly grows with the window.
 package focal
 
 import (

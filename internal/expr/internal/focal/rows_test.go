@@ -50,7 +50,7 @@ func compareRows[T Float](t *testing.T, r *rand.Rand, g *guarded, n, size int) {
 		t.Helper()
 		for i, v := range dst {
 			if w := want(i); !sameBits(v, w) {
-				t.Fatalf("%s: pixel %d of %d %T is %v instead of %v", what, i, n, v, v, w)
+				t.Fatalf("%s: pixel %d of %d %T is %v, expected %v", what, i, n, v, v, w)
 			}
 		}
 	}
@@ -81,7 +81,7 @@ func compareRows[T Float](t *testing.T, r *rand.Rand, g *guarded, n, size int) {
 				want = math.Inf(1)
 			}
 			if !sameBits(v, want) {
-				t.Fatalf("load of %T: pixel %d of %d is %v instead of %v", dst, i, n, v, want)
+				t.Fatalf("load of %T: pixel %d of %d is %v, expected %v", dst, i, n, v, want)
 			}
 		}
 	}
@@ -102,7 +102,7 @@ func compareRows[T Float](t *testing.T, r *rand.Rand, g *guarded, n, size int) {
 	add(sums, wide, more, 0, 0)
 	for i, v := range sums {
 		if !sameBits(v, wide[i]+more[i]) {
-			t.Fatalf("sum %d of %d is %v instead of %v", i, n, v, wide[i]+more[i])
+			t.Fatalf("sum %d of %d is %v, expected %v", i, n, v, wide[i]+more[i])
 		}
 	}
 }
@@ -115,7 +115,7 @@ func compareCounts(t *testing.T, r *rand.Rand, g *guarded, n int) {
 	loadCounts(dst, valid)
 	for i, v := range dst {
 		if v != int32(valid[i]) {
-			t.Fatalf("count %d of %d is %d instead of %d", i, n, v, valid[i])
+			t.Fatalf("count %d of %d is %d, expected %d", i, n, v, valid[i])
 		}
 	}
 	a, b := lastOf[int32](g.a, n, 4), lastOf[int32](g.b, n, 4)
@@ -125,7 +125,7 @@ func compareCounts(t *testing.T, r *rand.Rand, g *guarded, n int) {
 	add(dst, a, b, 0, 0)
 	for i, v := range dst {
 		if v != a[i]+b[i] {
-			t.Fatalf("count %d of %d is %d instead of %d", i, n, v, a[i]+b[i])
+			t.Fatalf("count %d of %d is %d, expected %d", i, n, v, a[i]+b[i])
 		}
 	}
 	for i := range b {

@@ -69,7 +69,7 @@ func FuzzVectorMoments(f *testing.F) {
 				}
 				for k := range w {
 					if !sameBits(got[k], w[k]) {
-						t.Fatalf("pixel %d of %d with counts %v: %v instead of %v", i, n, some, got, w)
+						t.Fatalf("pixel %d of %d with counts %v: %v, expected %v", i, n, some, got, w)
 					}
 				}
 			}
@@ -88,7 +88,7 @@ func FuzzVectorMoments(f *testing.F) {
 					size = float64(max(count[i], 1))
 				}
 				if w := float32(math.Sqrt(m.squares[i]/size) + float64(0*m.mean[i])); !sameBits(v, w) {
-					t.Fatalf("deviation %d of %d is %v instead of %v", i, n, v, w)
+					t.Fatalf("deviation %d of %d is %v, expected %v", i, n, v, w)
 				}
 			}
 		}
@@ -100,7 +100,7 @@ func FuzzVectorMoments(f *testing.F) {
 		addProducts(got, values, weight)
 		for i, v := range got {
 			if w := sum[i] + float64(float64(values[i])*weight); !sameBits(v, w) {
-				t.Fatalf("sum %d of %d is %v instead of %v", i, n, v, w)
+				t.Fatalf("sum %d of %d is %v, expected %v", i, n, v, w)
 			}
 		}
 	})
