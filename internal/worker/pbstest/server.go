@@ -7,7 +7,7 @@
 //	}
 //
 //	func TestX(t *testing.T) {
-//		s := pbstest.New(t) // from here on qsub is the simulated one, also for children of the test
+//		s := pbstest.New(t) // the test and its children now run the simulated qsub
 //		...
 //	}
 //
