@@ -26,7 +26,6 @@ func (e *Encoder) elements(tokens []uint32, src []byte, at, end int) int {
 	step, row := e.step, e.row
 	last := entered * step
 	if e.kind == pixels {
-		row = window // differences seldom repeat those of the row above
 		last = enteredPixels * step
 	}
 	table := e.places(tableSize)
@@ -128,7 +127,7 @@ func longer(src []byte, v uint64, i, d, row, end int) (length, dist int) {
 		length, dist = matchEnd(src, i+8, d, end)-i, d
 	}
 	if i >= row && row != d && row < window && load(src, i-row) == v {
-		if l := matchEnd(src, i+8, row, end) - i; l > length || l == length && l < elementMatch {
+		if l := matchEnd(src, i+8, row, end) - i; l > length {
 			return l, row
 		}
 	}

@@ -66,6 +66,7 @@ const (
 	saving           = 500
 	savingOfElements = 100
 	savingOfPixels   = 40
+	savingInMasks    = 30
 	savingOfSmooth   = 20
 )
 
@@ -214,8 +215,12 @@ func (e *Encoder) choose(src []byte, at, end int) matcher {
 			return best
 		}
 	}
-	if e.kind != planes && (body < s.raw/empty || e.step == 1 && body < s.raw/mixed) {
+	if e.kind != planes && body < s.raw/empty {
 		try((*Encoder).elements, saving)
+		return best
+	}
+	if e.kind != planes && e.step == 1 && body < s.raw/mixed {
+		try((*Encoder).elements, savingInMasks)
 		return best
 	}
 	if size < s.raw/full && e.kind != planes {
