@@ -104,11 +104,15 @@ func (e *Encoder) elements(tokens []uint32, src []byte, at, end int) int {
 }
 
 // elementsAfterWindow is elements after the elements of the window before at have been entered in
-// the tables.
+// the tables. For differences of 16 bits, a quarter of the window is enough.
 func (e *Encoder) elementsAfterWindow(tokens []uint32, src []byte, at, end int) int {
 	table, limit := e.places(tableSize), min(at, end-7)
 	four, eight := (*[1 << elementBits]uint16)(table), (*[1 << elementBits]uint16)(table[1<<elementBits:])
-	for i := max(0, at-window); i < limit; i += e.step {
+	before := window
+	if e.kind == pixels {
+		before = window / 4
+	}
+	for i := max(0, at-before); i < limit; i += e.step {
 		v := load(src, i)
 		four[fourHash(v)], eight[eightHash(v)] = uint16(i), uint16(i)
 	}

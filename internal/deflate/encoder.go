@@ -234,7 +234,7 @@ func (e *Encoder) choose(src []byte, at, end int) matcher {
 		}
 	case e.kind == pixels && (repeats || size <= s.raw/full*(full-1)):
 		if repeats && size < s.raw/8*smooth && try((*Encoder).elementsAfterWindow, savingOfSmooth) {
-			best = (*Encoder).elements
+			return (*Encoder).elements // pixels save nothing then
 		}
 		if s.saves((*Encoder).pixelsAfterWindow, size, savingOfPixels) {
 			best = (*Encoder).pixels
