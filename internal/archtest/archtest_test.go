@@ -33,7 +33,7 @@ var layers = [][]string{
 		"leat/worker/awsbatch", "leat/internal/worker/batchtest", "leat/worker/slurm", "leat/internal/worker/slurmtest",
 		"leat/internal/worker/workertest", "leat/internal/worker/workersim"},
 	{"leat/internal/driver", "leat/internal/georef", "leat/internal/tilecache", "leat/internal/colortable", "leat/internal/zonal", "leat/internal/table"},
-	{"leat/internal/npy", "leat/internal/stats", "leat/internal/overview", "leat/internal/expr", "leat/internal/ranged", "leat/internal/tiff"},
+	{"leat/internal/npy", "leat/internal/stats", "leat/internal/overview", "leat/internal/expr", "leat/internal/ranged", "leat/internal/tiff", "leat/internal/netcdf"},
 	{"leat/expr", "leat/internal/geotiff", "leat/npy", "leat/shm", "leat/internal/rastertest", "leat/internal/tiffwrite"},
 	{"leat/internal/gdal", "leat/internal/stac", "leat/raster/geotiff"},
 	{"leat/apply/outcome"},

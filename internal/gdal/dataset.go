@@ -174,24 +174,6 @@ func (f *File) start(limit int) error {
 	return nil
 }
 
-// checkWhole returns an error for a file of ENVI that is too short for its pixels, where GDAL reads
-// zeros.
-func (f *File) checkWhole() error {
-	compression := f.info.Domains["ENVI"]["file_compression"]
-	if f.info.Driver != "ENVI" || f.plain == nil || !f.plain.Mode().IsRegular() || compression != "" && compression != "0" {
-		return nil
-	}
-	expected := int64(0)
-	for i := range f.info.Bands {
-		expected += int64(f.info.Grid.Width) * int64(f.info.Grid.Height) * int64(f.info.Bands[i].Type.Size())
-	}
-	if n := f.plain.Size(); n < expected {
-		return fmt.Errorf("%s: it was cut short: it has %d bytes, expected at least %d (%w)", f.info.Path, n, expected,
-			raster.ErrFormat)
-	}
-	return nil
-}
-
 // absent reports whether path can only be the path of a file and that file does not exist.
 func absent(path string) bool {
 	_, err := os.Stat(path)

@@ -72,14 +72,18 @@ func onThread(f func()) {
 	c.CPLErrorReset()
 }
 
-// addressPattern matches an address in memory, as C prints it.
-var addressPattern = lazyregexp.New(`0x[1-9a-f][0-9a-f]{8,15}\b`)
+// addressPattern matches an address in memory, as C prints it. Numbers of up to eight digits are
+// addresses only where GDAL prints an open file.
+var addressPattern = lazyregexp.New(`(VSIF\w+\(| on )0x[1-9a-f][0-9a-f]{5,7}\b|0x[1-9a-f][0-9a-f]{8,15}\b`)
 
 // messageText returns GDAL's message in one line. Some drivers print the address of an open file,
 // which differs in each process, and the text of an error of the system that did not happen.
 func messageText(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
-	text = addressPattern.ReplaceAllStringFunc(text, func(string) string { return "the file" })
+	text = addressPattern.ReplaceAllStringFunc(text, func(match string) string {
+		before, _, _ := strings.Cut(match, "0x")
+		return before + "the file"
+	})
 	return strings.TrimSuffix(text, ". Success")
 }
 
