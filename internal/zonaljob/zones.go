@@ -9,6 +9,7 @@ import (
 
 	"leat/block"
 	"leat/internal/gdal"
+	"leat/internal/georef"
 	"leat/internal/units"
 	"leat/internal/zonal"
 	"leat/raster"
@@ -32,10 +33,11 @@ type zoneList struct {
 	// several types.
 	geometry uint32
 	mixed    bool
-	// outside counts the zones outside the raster, and empty those without a polygon; the first of
-	// each is named.
-	outside, empty           int
-	firstOutside, firstEmpty int64
+	// outside counts the zones outside the raster, empty those without a polygon, and turned those
+	// with parts that would lie on the raster if shifted by 360 degrees. The first of each is
+	// named.
+	outside, empty, turned                int
+	firstOutside, firstEmpty, firstTurned int64
 }
 
 // readZones reads the polygons of a vector source in pixel coordinates of a grid.
@@ -45,6 +47,7 @@ func readZones(ctx context.Context, r gdal.VectorRequest, by []string, grid rast
 	z := &zoneList{ids: make([][]any, len(by))}
 	seen := map[string]int{} // index in fids
 	whole := block.Window{Width: grid.Width, Height: grid.Height}
+	geographic := georef.Geographic(grid.CRS)
 	var outsideBox zonal.Box
 	layer, err := gdal.ReadFeatures(ctx, r, by, grid, func(f *gdal.Feature) error {
 		if err := z.addID(name, by, f, seen); err != nil {
@@ -80,6 +83,12 @@ func readZones(ctx context.Context, r gdal.VectorRequest, by []string, grid rast
 				}
 				z.outside++
 			}
+			if geographic && reachesAfterTurn(box, grid) {
+				if z.turned == 0 {
+					z.firstTurned = f.FID
+				}
+				z.turned++
+			}
 		}
 		z.shapes.add(p)
 		return nil
@@ -94,6 +103,19 @@ func readZones(ctx context.Context, r gdal.VectorRequest, by []string, grid rast
 	}
 	z.types = layer.FieldTypes(by)
 	return z, nil
+}
+
+// reachesAfterTurn reports whether a box in degrees overlaps the raster by more than a pixel's
+// width if it is shifted by 360 degrees to the east or west.
+func reachesAfterTurn(box zonal.Box, grid raster.Grid) bool {
+	const turn = 360
+	x0, y0, x1, y1 := grid.Bounds()
+	if box.MaxY <= y0 || box.MinY >= y1 {
+		return false
+	}
+	pixel := (x1 - x0) / float64(grid.Width)
+	overlap := func(shift float64) float64 { return min(box.MaxX+shift, x1) - max(box.MinX+shift, x0) }
+	return max(overlap(turn), overlap(-turn)) > pixel
 }
 
 // addType records the type of a geometry in ISO's WKB in little-endian order.
@@ -153,6 +175,10 @@ func (z *zoneList) warnings() (list []string) {
 	if z.empty > 0 {
 		list = append(list, fmt.Sprintf("%s no polygon, the first is feature %d: no values",
 			units.Plural(int64(z.empty), "zone has", "zones have"), z.firstEmpty))
+	}
+	if z.turned > 0 {
+		list = append(list, fmt.Sprintf("%s that would lie on the raster if shifted by 360 degrees, the first is feature %d: no values of these parts",
+			units.Plural(int64(z.turned), "zone has parts", "zones have parts"), z.firstTurned))
 	}
 	return list
 }
