@@ -1,26 +1,22 @@
 package gdal
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"strconv"
-	"strings"
 
 	"leat/internal/netcdf"
 	"leat/raster"
 )
 
 // checkWhole returns an error for a file that is too short for its pixels, where GDAL reads zeros:
-// of ENVI, of PCIDSK by pixels or bands, and of classic netCDF, also as a source of a VRT. Formats
-// that GDAL checks need no check here. The header of a tiled PCIDSK file gives no size to rely on.
+// of ENVI and of classic netCDF, also as a source of a VRT. Formats that GDAL checks need no check
+// here. PCIDSK's header has a size, but whole files are shorter if their last pixels are 0.
 func (f *File) checkWhole() error {
 	names := f.sources
 	switch f.info.Driver {
 	case "ENVI":
 		return f.checkENVI()
-	case "netCDF", "PCIDSK":
+	case "netCDF":
 		names = []string{fileIn(f.info.Path, "")}
 	}
 	for _, name := range names {
@@ -43,7 +39,7 @@ func (f *File) checkENVI() error {
 	return compareSize(f.info.Path, f.plain.Size(), expected)
 }
 
-// checkSize returns an error for a plain file of netCDF or PCIDSK that is shorter than its header
+// checkSize returns an error for a plain file of classic netCDF that is shorter than its header
 // says. It leaves files that it can't read to GDAL.
 func checkSize(name string) error {
 	if !plainFile(name) {
@@ -58,34 +54,11 @@ func checkSize(name string) error {
 	if err != nil {
 		return nil
 	}
-	head := make([]byte, 512)
-	if _, err := io.ReadFull(r, head); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+	expected, err := netcdf.Size(r)
+	if err != nil {
 		return nil
 	}
-	switch {
-	case strings.HasPrefix(string(head), "PCIDSK  "):
-		return compareSize(name, st.Size(), sizePCIDSK(head))
-	case strings.HasPrefix(string(head), "CDF"):
-		if _, err := r.Seek(0, io.SeekStart); err != nil {
-			return nil
-		}
-		if expected, err := netcdf.Size(r); err == nil {
-			return compareSize(name, st.Size(), expected)
-		}
-	}
-	return nil
-}
-
-// sizePCIDSK returns the size of a file in the first block of its header, or 0 if the pixels are
-// tiled or in another file.
-func sizePCIDSK(head []byte) int64 {
-	const block = 512
-	interleaving := strings.TrimSpace(string(head[360:368]))
-	blocks, err := strconv.ParseInt(strings.TrimSpace(string(head[16:32])), 10, 54)
-	if err != nil || interleaving != "PIXEL" && interleaving != "BAND" {
-		return 0
-	}
-	return blocks * block
+	return compareSize(name, st.Size(), expected)
 }
 
 func compareSize(name string, size, expected int64) error {
