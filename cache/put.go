@@ -40,8 +40,8 @@ func (c *Cache) Put(i int64, data []byte) (stored bool, err error) {
 
 // TryPutFrom is Put of the first length bytes of r, and holds 1 MiB of them in memory at a time. It
 // refuses an entry beyond the limit without freezing the cache, and does not count it. It returns
-// the outcome. The error wraps that of r, or is io.ErrUnexpectedEOF if r has
-// fewer bytes; nothing is stored then. Freeze and Preserve wait for it.
+// the outcome. The error wraps that of r, or is io.ErrUnexpectedEOF if r has fewer bytes; nothing
+// is stored then. Freeze and Preserve wait for it.
 func (c *Cache) TryPutFrom(i int64, r io.ReaderAt, length int64) (PutResult, error) {
 	if length < 0 {
 		return 0, fmt.Errorf("invalid length %d of an entry", length)

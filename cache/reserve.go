@@ -144,7 +144,7 @@ func (p *putting) end(c *Cache) {
 }
 
 // exclude waits until ctx ends for the running puts of all processes. The cache must be frozen, so
-// that there are no new ones. Until release nobody else can exclude.
+// that there are no new ones. Until release no other call of exclude succeeds.
 func (p *putting) exclude(ctx context.Context, c *Cache) (release func(), err error) {
 	for pause := longPause(); ; {
 		ok, err := p.tryExclude(c)

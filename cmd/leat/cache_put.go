@@ -87,7 +87,7 @@ func putEntry(cmd *cobra.Command, path string, i int64, from string, f *cacheFla
 	return refused
 }
 
-// offer stores an entry, or returns why it is not stored. It freezes the cache for nobody.
+// offer stores an entry, or returns why it is not stored. It does not freeze a full cache.
 func offer(c *cache.Cache, path string, i int64, in *entryInput) (why string, refused, err error) {
 	o, err := c.TryPutFrom(i, in, in.size)
 	switch {

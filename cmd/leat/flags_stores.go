@@ -23,7 +23,7 @@ type storeFlags struct {
 	stageDir, stageBytes string
 	stageFree            string
 	retryFor             string
-	retried              atomic.Pointer[func(error)] // called before each further attempt; nil: nobody shows it
+	retried              atomic.Pointer[func(error)] // called before each retry, unless nil
 }
 
 // AddFlags adds the options.

@@ -189,7 +189,7 @@ func TestNonFiniteTransformIsWarning(t *testing.T) {
 	}
 }
 
-// describedSource is a raster of which only the description is asked.
+// describedSource is a raster that only has a description.
 type describedSource struct {
 	raster.Source
 	info raster.Info

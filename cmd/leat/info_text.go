@@ -10,10 +10,10 @@ import (
 	"leat/internal/units"
 )
 
-// fact is a line of what a person wants to know.
+// fact is one line of the description of a raster.
 type fact struct{ Label, Value string }
 
-// facts says of a raster what a person wants to know, the bands apart.
+// facts returns the description of a raster without that of its bands.
 func (d *infoDoc) facts() []fact {
 	var f []fact
 	add := func(label, format string, args ...any) {

@@ -37,7 +37,7 @@ func addDryRun(c *cobra.Command, dryRun *bool) {
 	c.Flags().BoolVar(dryRun, "dry-run", false, "show what would be removed, and remove nothing")
 }
 
-// collectJobs removes what nobody holds, or shows it.
+// collectJobs removes what no process holds, or with dryRun only lists it.
 func collectJobs(w io.Writer, asJSON, dryRun bool) error {
 	if err := namespace.Usable(); err != nil {
 		return err

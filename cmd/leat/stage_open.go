@@ -25,7 +25,7 @@ type staging struct {
 	stores  *objstore.Options
 	waiting waiting
 	close   func() error
-	stop    func() bool // nobody closes it when ctx ends any more
+	stop    func() bool // from then on, the end of ctx does not call close
 
 	mu      sync.Mutex
 	buckets map[string]*objstore.Bucket

@@ -93,8 +93,8 @@ var usageMistakes = []string{
 	"jobs nosuch", "jobs ls more", "jobs show", "jobs show a b", "jobs gc more", "jobs ls --nosuch",
 }
 
-// hintedMistakes maps command lines, of which each exits with 2, to a regular expression that fits
-// what it says, or "hint: " and one that fits a hint.
+// hintedMistakes maps command lines that exit with 2 to a regular expression that matches the
+// message, or "hint: " and one that matches a hint.
 var hintedMistakes = []struct{ line, says string }{
 	// Misspelt commands, and those of other tools.
 	{"aply", "hint: did you mean apply\\?"}, {"inof a.tif", "hint: did you mean info\\?"}, {"calc", "hint: did you mean apply\\?"},

@@ -92,8 +92,8 @@ func (f *field) columns(size, col0, width int) {
 // smooth is 3w²-2w³ on 0..4096.
 func smooth(w int) int { return (w * w >> 12) * (3*4096 - 2*w) >> 12 }
 
-// at sets dst to the field along the row at position y. Where no more octaves can lift the values
-// of a stretch above floor, they are left out: what is said to be at most floor is so, but no more
+// at sets dst to the field along the row at position y. Where the remaining octaves can't lift any
+// value of a stretch above floor, it leaves them out: these values are at most floor, but not
 // exact.
 func (f *field) at(y int, floor int32, dst []int32) {
 	const stretch = 128

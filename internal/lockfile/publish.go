@@ -35,9 +35,9 @@ func (d *Dir) CreateTemp(perm uint32) (*tempfile.Locked, error) {
 }
 
 // Publish creates a file that is complete and locked (shared) when it appears. fill writes it
-// through a descriptor that Publish keeps. After a kill nothing is left that a sweep does not
-// remove. If the name is taken, by a file that nobody has locked too, the error is fs.ErrExist; of
-// several processes that publish one name at the same time, one succeeds.
+// through a descriptor that Publish keeps. A sweep removes all that a killed process leaves. If the
+// name is taken, even by a file that no process has locked, the error is fs.ErrExist; of several
+// processes that publish one name at the same time, one succeeds.
 func (d *Dir) Publish(name string, perm uint32, fill func(fd int) error) (*Lock, error) {
 	f, err := d.CreateTemp(perm)
 	if err != nil {

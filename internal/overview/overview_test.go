@@ -118,8 +118,6 @@ func TestCenter(t *testing.T) {
 	}
 }
 
-// TestPickedPixels compares nearest and center with the expected pixel of each cell. A level that
-// nearest makes from the level before must have the same pixels.
 func TestNearestOfFourBytes(t *testing.T) {
 	for w := 1; w <= 40; w++ {
 		for _, stride := range []int{w, w + 3} {
@@ -146,6 +144,8 @@ func TestNearestOfFourBytes(t *testing.T) {
 	}
 }
 
+// TestPickedPixels compares nearest and center with the expected pixel of each cell. A level that
+// nearest makes from the level before must have the same pixels.
 func TestPickedPixels(t *testing.T) {
 	for w := 1; w <= 20; w++ {
 		for h := 1; h <= 9; h++ {

@@ -1,6 +1,5 @@
-// Package regular opens files that must be regular ones. What is none, such as a pipe whose other
-// end nobody opens, would make an open wait forever, deaf to signals; it is refused by its kind,
-// before it is opened.
+// Package regular opens files that must be regular. Others are refused by their kind before they
+// are opened: opening a pipe whose other end no process opens waits forever, in spite of signals.
 package regular
 
 import (

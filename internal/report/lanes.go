@@ -60,8 +60,8 @@ func (l *lane) shares(wall time.Duration) string {
 	return strings.Join(parts, ", ")
 }
 
-// paths returns an SVG path for each stage: a rectangle for each run of columns of which the stage
-// took the largest part.
+// paths returns an SVG path for each stage: a rectangle for each run of columns in which the stage
+// took the most time.
 func (l *lane) paths(wall time.Duration, columns int) iter.Seq2[string, string] {
 	shares := map[string][]float64{} // by stage, of each column
 	for _, s := range l.spans {

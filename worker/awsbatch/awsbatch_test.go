@@ -357,8 +357,8 @@ func TestRetryThrottledCalls(t *testing.T) {
 	}
 }
 
-// SubmitJob has no token of the client: made again after a lost answer, it would leave a second
-// array that nobody knows.
+// SubmitJob has no client token: repeated after a lost answer, it would submit a second array,
+// whose ID is unknown.
 func TestLostSubmitAnswerLeavesNoJob(t *testing.T) {
 	for name, e := range map[string]*batchtest.Error{"the connection breaks": batchtest.Broken,
 		"a server's error": {Status: 500, Code: "ServerException", Message: "internal"}} {

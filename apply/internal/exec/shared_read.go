@@ -54,8 +54,8 @@ func (s *sharedReads) run(number, files int, read func(file int) error) error {
 	return nil
 }
 
-// join returns a block with files that nobody has begun to read, or nil. The caller must work on
-// it, and then call Done of its helpers.
+// join returns a block with files that no goroutine has begun to read, or nil. The caller must work
+// on it, and then call Done of its helpers.
 func (s *sharedReads) join() *sharedRead {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,7 +35,7 @@ type Resume struct {
 	blocks   []int64     // by number: offset of the head of the block's record; 0 if there is none
 	emitted  []extent    // by number: the block's emitted values in the file; nil if there are none
 	tiles    []Head      // overview tiles, and tiles encoded again
-	complete []levelTile // overview tiles of which all pixels are known
+	complete []levelTile // overview tiles whose pixels are all known
 	known    bool        // whether the coding of final tiles is known
 	parser   recordParser
 	scratch  []byte

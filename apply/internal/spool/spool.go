@@ -236,7 +236,7 @@ func (s *Spool) encodeTileAgain(e *Encoder, lev, i int, before, coding tiffwrite
 	return nil
 }
 
-// TileRef returns the place in the file of a tile of a level, of which 0 is full resolution.
+// TileRef returns the place in the file of a tile of a level. Level 0 is full resolution.
 func (s *Spool) TileRef(level, index int) tiffwrite.TileRef {
 	return s.levels[level].tiles[index].ref()
 }

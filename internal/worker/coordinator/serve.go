@@ -110,7 +110,7 @@ func read[T any, P protocol.Message[T]](c *Coordinator, w http.ResponseWriter, r
 	return readUpTo[T, P](c, w, r, protocol.MaxMessage)
 }
 
-// stepReader reads a body of which each step must arrive in time.
+// stepReader reads a body, each step of which must arrive within the timeout.
 type stepReader struct {
 	body    io.Reader
 	rc      *http.ResponseController
