@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"time"
 
 	"leat/bench/measured"
 	"leat/bench/runner"
 	"leat/bench/scene"
-	"leat/internal/deflate"
 	"leat/internal/tiffwrite"
 	"leat/ndarray"
 )
@@ -106,8 +104,7 @@ func compareEncoders(peer *peer, dir string, im *image, side int, o *runner.Opti
 
 // timeDeflate returns the processor time of leat's encoder and the bytes of the streams.
 func (im *image) timeDeflate(tiles [][]byte, passes int) (taken time.Duration, bytes int, err error) {
-	side := int(math.Sqrt(float64(len(tiles[0]) / im.element)))
-	e := deflate.NewEncoder(deflate.Options{Element: im.element, Row: side * im.element, Predictor: im.predictor})
+	e := im.newEncoder(tiles[0])
 	var out []byte
 	taken, err = threadTime(func() error {
 		for range passes {

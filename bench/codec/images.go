@@ -6,33 +6,35 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 
 	"leat/bench/scene"
-	"leat/block"
 	"leat/internal/deflate"
-	"leat/internal/geotiff"
 	"leat/ndarray"
 )
 
-// image is one band, whose tiles are encoded.
+// image has the pixels that are encoded in tiles.
 type image struct {
 	kind, name string
 	side       int
-	element    int // bytes of a pixel
+	element    int // bytes of a sample
+	samples    int // of a pixel, interleaved; 0 is 1
 	predictor  int
 	pixels     []byte // little-endian
 }
 
+// pixelBytes returns the size of a pixel in bytes.
+func (im *image) pixelBytes() int { return im.element * max(1, im.samples) }
+
 // tiles returns the tiles of side x side pixels, after the predictor.
 func (im *image) tiles(side int) (tiles [][]byte) {
-	stride, width := im.side*im.element, side*im.element
+	pixel := im.pixelBytes()
+	stride, width := im.side*pixel, side*pixel
 	for y := 0; y+side <= im.side; y += side {
 		for x := 0; x+side <= im.side; x += side {
 			tile := make([]byte, 0, side*width)
 			for row := range side {
-				tile = append(tile, im.pixels[(y+row)*stride+x*im.element:][:width]...)
-				predict(im.predictor, tile[row*width:], im.element)
+				tile = append(tile, im.pixels[(y+row)*stride+x*pixel:][:width]...)
+				predict(im.predictor, tile[row*width:], im.element, pixel)
 			}
 			tiles = append(tiles, tile)
 		}
@@ -40,15 +42,19 @@ func (im *image) tiles(side int) (tiles [][]byte) {
 	return tiles
 }
 
-// predict applies a predictor of TIFF to a row.
-func predict(predictor int, row []byte, element int) {
-	switch predictor {
-	case 2:
-		for i := len(row) - 2; i >= 2; i -= 2 {
-			difference := binary.LittleEndian.Uint16(row[i:]) - binary.LittleEndian.Uint16(row[i-2:])
+// predict applies a predictor of TIFF to a row of samples of element bytes, in pixels of pixel bytes.
+func predict(predictor int, row []byte, element, pixel int) {
+	switch {
+	case predictor == 2 && element == 1:
+		for i := len(row) - 1; i >= pixel; i-- {
+			row[i] -= row[i-pixel]
+		}
+	case predictor == 2: // of 16 bits
+		for i := len(row) - 2; i >= pixel; i -= 2 {
+			difference := binary.LittleEndian.Uint16(row[i:]) - binary.LittleEndian.Uint16(row[i-pixel:])
 			binary.LittleEndian.PutUint16(row[i:], difference)
 		}
-	case 3:
+	case predictor == 3: // of one sample
 		from, n := append([]byte(nil), row...), len(row)/element
 		for i, b := range from {
 			row[(element-1-i%element)*n+i/element] = b
@@ -62,11 +68,15 @@ func predict(predictor int, row []byte, element int) {
 // encode returns the streams of leat's encoder.
 func (im *image) encode(tiles [][]byte) (streams []stream) {
 	for _, t := range tiles {
-		side := int(math.Sqrt(float64(len(t) / im.element)))
-		e := deflate.NewEncoder(deflate.Options{Element: im.element, Row: side * im.element, Predictor: im.predictor})
-		streams = append(streams, stream{e.AppendZlib(nil, t), t})
+		streams = append(streams, stream{im.newEncoder(t).AppendZlib(nil, t), t})
 	}
 	return streams
+}
+
+// newEncoder returns leat's encoder of such tiles.
+func (im *image) newEncoder(tile []byte) *deflate.Encoder {
+	side := int(math.Sqrt(float64(len(tile) / im.pixelBytes())))
+	return deflate.NewEncoder(deflate.Options{Element: im.element, Row: side * im.pixelBytes(), Predictor: im.predictor})
 }
 
 // makeImages returns images of the demo's scene, made ones and, where there are any, of real
@@ -83,11 +93,12 @@ func makeImages(ctx context.Context, leat *scene.Leat, quick bool) ([]*image, er
 	if err != nil {
 		return nil, err
 	}
-	a, err1 := readBand(ctx, red, side)
-	b, err2 := readBand(ctx, nir, side)
+	rawRed, err1 := readPixels(ctx, red, 0, 0, side, 1)
+	rawNIR, err2 := readPixels(ctx, nir, 0, 0, side, 1)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
+	a, b := ndarray.Cast[uint16](rawRed), ndarray.Cast[uint16](rawNIR)
 	ndvi := ratio(a, b)
 	images := []*image{uint16s("uint16, demo, predictor 2", a, side, 2), uint16s("uint16, demo, predictor 1", a, side, 1),
 		floats("ndvi", "NDVI, demo, predictor 3", ndvi, side), floats("ndvi", "NDVI, demo, predictor 1", ndvi, side),
@@ -101,34 +112,8 @@ func makeImages(ctx context.Context, leat *scene.Leat, quick bool) ([]*image, er
 	if scenes == "" || quick {
 		return images, nil
 	}
-	l8 := func(band string) []uint16 {
-		v, err := readBand(ctx, filepath.Join(scenes, "l8_"+band+".tif"), 512)
-		err1 = errors.Join(err1, err)
-		return v
-	}
-	b4, b5, b8, qa := l8("B4"), l8("B5"), l8("B8"), l8("BQA")
-	if err1 != nil {
-		return nil, err1
-	}
-	return append(images, uint16s("uint16, Landsat 8 band 4, predictor 2", b4, 512, 2),
-		uint16s("uint16, Landsat 8 band 8, predictor 2", b8, 512, 2),
-		floats("ndvi", "NDVI, Landsat 8, predictor 3", ratio(b4, b5), 512),
-		&image{kind: "classes", name: "quality, Landsat 8, predictor 2", side: 512, element: 2, predictor: 2,
-			pixels: uint16s("", qa, 512, 2).pixels}), nil
-}
-
-// readBand reads side x side pixels of uint16 from the upper left.
-func readBand(ctx context.Context, path string, side int) (v []uint16, err error) {
-	f, err := geotiff.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	a := ndarray.New(ndarray.Uint16, 1, side, side)
-	if err := f.Read(ctx, []int{1}, block.Window{Width: side, Height: side}, a); err != nil {
-		return nil, err
-	}
-	return ndarray.Cast[uint16](a.Raw()), nil
+	real, err := realImages(ctx)
+	return append(images, real...), err
 }
 
 func uint16s(name string, v []uint16, side, predictor int) *image {

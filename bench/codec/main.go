@@ -25,9 +25,9 @@ import (
 
 // Part measures the encoder and the decoder.
 var Part = &runner.Part{Name: "codec", Summary: "encoding and decoding of deflate tiles; libdeflate and ISA-L", Runs: 9,
-	Sections: []string{"uint16", "ndvi", "elevation", "classes", "mask", "nodata"},
+	Sections: []string{"uint16", "ndvi", "elevation", "classes", "mask", "nodata", "rgb"},
 	Flags: func(fs *flag.FlagSet) {
-		fs.StringVar(&scenes, "scenes", "", "`directory` of Landsat 8 scenes, l8_B4.tif and so on; -quick leaves them out")
+		fs.StringVar(&scenes, "scenes", "", "`directory` with landsat8/l8_B4.tif, rasterio/RGB.byte.tif and so on; -quick leaves them out")
 		fs.BoolVar(&encodeOnly, "encode", false, "encoders only")
 		fs.BoolVar(&decodeOnly, "decode", false, "decoders only")
 	}, Run: run}
