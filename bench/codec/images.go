@@ -42,7 +42,7 @@ func (im *image) tiles(side int) (tiles [][]byte) {
 	return tiles
 }
 
-// predict applies a predictor of TIFF to a row of samples of element bytes, in pixels of pixel bytes.
+// predict applies a predictor of TIFF to a row. Samples have element bytes, pixels pixel bytes.
 func predict(predictor int, row []byte, element, pixel int) {
 	switch {
 	case predictor == 2 && element == 1:
@@ -76,7 +76,8 @@ func (im *image) encode(tiles [][]byte) (streams []stream) {
 // newEncoder returns leat's encoder of such tiles.
 func (im *image) newEncoder(tile []byte) *deflate.Encoder {
 	side := int(math.Sqrt(float64(len(tile) / im.pixelBytes())))
-	return deflate.NewEncoder(deflate.Options{Element: im.element, Row: side * im.pixelBytes(), Predictor: im.predictor})
+	row := side * im.pixelBytes()
+	return deflate.NewEncoder(deflate.Options{Element: im.element, Row: row, Predictor: im.predictor})
 }
 
 // makeImages returns images of the demo's scene, made ones and, where there are any, of real

@@ -52,8 +52,8 @@ func sample(pixels []byte, n, i int) (v []byte) {
 	return v
 }
 
-// readPixels reads the first bands of side x side pixels from column x and row y on. Bytes of several
-// bands are interleaved.
+// readPixels reads the first bands of side x side pixels from column x and row y on. Several bands,
+// of bytes, are interleaved.
 func readPixels(ctx context.Context, path string, x, y, side, bands int) (v []byte, err error) {
 	f, err := geotiff.Open(path)
 	if err != nil {

@@ -82,7 +82,7 @@ const (
 
 // NewEncoder returns an encoder of data that o describes.
 func NewEncoder(o Options) *Encoder {
-	e := &Encoder{tokens: make([]uint32, 2*mostTokens), code: code{vector: hasVBMI}}
+	e := &Encoder{tokens: make([]uint32, 2*mostTokens), code: code{vectors: hasVectors}}
 	e.Reset(o)
 	return e
 }
@@ -147,9 +147,9 @@ func (e *Encoder) segment(w *bitWriter, src []byte, at, end int, find matcher) {
 			continue
 		}
 		if !counted {
-			size, counted = e.code.of(e.tokens[:n], src), true
+			size, counted = e.code.of(e.tokens[:n], src, e.code.vectors), true
 		}
-		more := e.next.of(e.tokens[n:n+k], src)
+		more := e.next.of(e.tokens[n:n+k], src, e.code.vectors)
 		if n > 0 {
 			e.next.add(&e.code.counts)
 			body, head := e.next.size()
@@ -166,7 +166,7 @@ func (e *Encoder) segment(w *bitWriter, src []byte, at, end int, find matcher) {
 		n, to = n+k, next
 	}
 	if !counted {
-		e.code.of(e.tokens[:n], src)
+		e.code.of(e.tokens[:n], src, e.code.vectors)
 	}
 	e.block(w, src, at, end, n, end == len(src))
 }
@@ -295,7 +295,7 @@ func (s *sample) sizeWith(pieces []piece, find matcher, before int) (body, head 
 		n += find(s.e, s.e.tokens[n:], s.src, p.at, p.end)
 		before += p.end - p.at
 	}
-	c.count(s.e.tokens[:n], s.src)
+	c.count(s.e.tokens[:n], s.src, s.e.code.vectors)
 	body, head = c.size()
 	return body * (s.raw / 8) / before, head
 }

@@ -415,7 +415,7 @@ func TestEveryMatch(t *testing.T) {
 		e.tokens[n] = distToken(uint32(dist)) | (firstLength + uint32(length) - minMatch)
 		w := bitWriter{out: []byte{0x78, 1}, at: 2}
 		e.code.clear()
-		e.code.count(e.tokens[:n+1], src)
+		e.code.count(e.tokens[:n+1], src, e.code.vectors)
 		e.block(&w, src, 0, len(src), n+1, true)
 		w.align()
 		got := make([]byte, len(src))
@@ -572,7 +572,7 @@ func FuzzAppendZlib(f *testing.F) {
 		i := int(layout) % len(layouts)
 		stream := NewEncoder(layouts[i]).AppendZlib(nil, data)
 		check(t, stream, data)
-		used[i].code.vector = hasVBMI && noise&1 == 0
+		used[i].code.vectors = hasVectors && noise&1 == 0
 		if again := used[i].AppendZlib(nil, data); !bytes.Equal(again, stream) {
 			t.Fatal("another stream from a used encoder")
 		}
@@ -640,7 +640,7 @@ func TestEstimates(t *testing.T) {
 		e := NewEncoder(Options{Element: 1, Row: 512})
 		data := made(kind, blockSize)
 		n := e.elements(e.tokens, data, 0, len(data))
-		estimated := e.code.of(e.tokens[:n], data)
+		estimated := e.code.of(e.tokens[:n], data, e.code.vectors)
 		body, head := e.code.build()
 		if d := body + head - estimated; d < -body/20-600 || d > body/20+600 {
 			t.Errorf("%s: %d bits, %d are estimated", kind, body+head, estimated)

@@ -12,14 +12,14 @@ import (
 // TestVectorsWriteSameLiterals compares the routine for vectors of literals with the one in Go,
 // over memory whose neighbours can't be accessed.
 func TestVectorsWriteSameLiterals(t *testing.T) {
-	if !hasVBMI {
-		t.Skip("the processor has no AVX-512 VBMI")
+	if !hasVectors {
+		t.Skip("the processor has no AVX-512 VBMI2")
 	}
 	const most = 4000
 	source, memory := guardtest.New(most), guardtest.New(2*most)
 	r := rand.New(rand.NewPCG(5, 8))
 	var c code
-	c.vector = true
+	c.vectors = true
 	for _, kind := range append([]string{"long words"}, kinds...) {
 		full := made(kind, most)
 		c.clear()
@@ -74,12 +74,12 @@ func TestVectorsWriteSameLiterals(t *testing.T) {
 
 // TestVectorsChangeNoStream encodes with and without vectors.
 func TestVectorsChangeNoStream(t *testing.T) {
-	if !hasVBMI {
-		t.Skip("the processor has no AVX-512 VBMI")
+	if !hasVectors {
+		t.Skip("the processor has no AVX-512 VBMI2")
 	}
 	for _, o := range layouts {
 		with, without := NewEncoder(o), NewEncoder(o)
-		without.code.vector = false
+		without.code.vectors = false
 		for _, kind := range kinds {
 			for _, n := range []int{64, 1000, 70000} {
 				data := made(kind, n)
@@ -88,6 +88,73 @@ func TestVectorsChangeNoStream(t *testing.T) {
 					t.Fatalf("%+v, %d bytes of %s: another stream without vectors", o, n, kind)
 				}
 			}
+		}
+	}
+}
+
+// TestVectorsCountSameLiterals compares countVectors with the counts in Go, over memory whose
+// neighbours can't be accessed.
+func TestVectorsCountSameLiterals(t *testing.T) {
+	if !hasVectors {
+		t.Skip("the processor has no AVX-512 VBMI2")
+	}
+	const most = 4000
+	source := guardtest.New(most)
+	for _, kind := range kinds {
+		full := made(kind, most)
+		for round := range 1000 {
+			n := round
+			if round > 700 {
+				n = most - round
+			}
+			src := [][]byte{source.First(n), source.Last(n)}[round&1]
+			copy(src, full[most-n:])
+			var got, want literalCounts
+			if counted := countVectors(&got, src); counted != n&^63 {
+				t.Fatalf("%s: %d of %d bytes counted, expected %d", kind, counted, n, n&^63)
+			}
+			want.add(src[:n&^63])
+			for b := range 256 {
+				g, w := got[0][b]+got[1][b]+got[2][b]+got[3][b], want[0][b]+want[1][b]+want[2][b]+want[3][b]
+				if g != w {
+					t.Fatalf("%s: %d bytes of %#x in %d bytes, expected %d", kind, g, b, n, w)
+				}
+			}
+		}
+	}
+}
+
+// TestVectorsFindSameRuns compares skipVectors with its description, over memory whose neighbours
+// can't be accessed.
+func TestVectorsFindSameRuns(t *testing.T) {
+	if !hasVectors {
+		t.Skip("the processor has no AVX-512 VBMI2")
+	}
+	const most = 600
+	source := guardtest.New(most)
+	r := rand.New(rand.NewPCG(3, 4))
+	for round := range 20000 {
+		n := 1 + r.IntN(most-1)
+		src := [][]byte{source.First(n), source.Last(n)}[round&1]
+		for i := range src {
+			src[i] = byte(r.IntN(256))
+		}
+		for range r.IntN(4) { // equal bytes
+			at := r.IntN(n)
+			for i := range min(1+r.IntN(9), n-at) {
+				src[at+i] = src[at]
+			}
+		}
+		from := 1 + r.IntN(n)
+		want := from
+		for last := from + (n-from)&^63; want < last; want += 8 {
+			if x := load(src, want) ^ load(src, want-1); uint32(x) == 0 || x>>32 == 0 {
+				break
+			}
+		}
+		got := skipVectors(src, from)
+		if got != want {
+			t.Fatalf("%d of %d bytes: place %d, expected %d", from, n, got, want)
 		}
 	}
 }

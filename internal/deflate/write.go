@@ -2,12 +2,6 @@ package deflate
 
 import "encoding/binary"
 
-// counts holds how often tokens have each symbol.
-type counts struct {
-	lits  [litSymbols]uint32
-	dists [distSymbols]uint32
-}
-
 // code holds the words of one block.
 type code struct {
 	counts
@@ -26,62 +20,16 @@ type code struct {
 	words         [litSymbols]uint64
 	huffman       huffman
 
-	vector   bool // literals are written by literalsVBMI
+	vectors  bool // literals are counted and written by vectors
 	literals literalTable
 }
 
-// literalTable holds the words of literals for literalsVBMI: their lengths, their first eight bits,
+// literalTable holds the words of literals for writeVectors: their lengths, their first eight bits,
 // and the others.
 type literalTable struct{ lengths, low, high [256]uint8 }
 
-// vector is the number of literals that literalsVBMI writes at once.
+// vector is the number of bytes that the routines in assembly handle at once.
 const vector = 64
-
-// clear sets the counts to those of a block without tokens.
-func (c *counts) clear() {
-	clear(c.lits[:])
-	clear(c.dists[:])
-	c.lits[endOfBlock] = 1
-}
-
-// count adds the symbols of tokens to the counts.
-func (c *counts) count(tokens []uint32, src []byte) {
-	var first, second [512]uint32
-	var l0, l1, l2, l3 [256]uint32
-	for i := 0; i < len(tokens); i++ {
-		t := tokens[i]
-		if t < literalRun {
-			first[t&symbolMask]++
-			second[t>>secondAt&symbolMask]++
-			continue
-		}
-		i++
-		p := src[tokens[i]:][:t&^literalRun]
-		for ; len(p) >= 8; p = p[8:] {
-			v := binary.LittleEndian.Uint64(p)
-			l0[v&255]++
-			l1[v>>8&255]++
-			l2[v>>16&255]++
-			l3[v>>24&255]++
-			l0[v>>32&255]++
-			l1[v>>40&255]++
-			l2[v>>48&255]++
-			l3[v>>56]++
-		}
-		for _, b := range p {
-			l0[b]++
-		}
-	}
-	for s := range 256 {
-		c.lits[s] += first[s] + second[s] + l0[s] + l1[s] + l2[s] + l3[s]
-	}
-	for k, s := range lengthSymbols {
-		c.lits[257+int(s)] += first[firstLength+k]
-	}
-	for s := range c.dists {
-		c.dists[s] += second[firstDist+s]
-	}
-}
 
 // build computes the lengths of the words for the counts. It returns the number of bits of the
 // block after its header, and that of the header.
@@ -196,7 +144,7 @@ func (c *code) entries() {
 		}
 	}
 	c.second[none] = 0
-	if c.vector {
+	if c.vectors {
 		for s, e := range c.words[:256] {
 			w := e >> (-e & 63)
 			c.literals.lengths[s], c.literals.low[s], c.literals.high[s] = uint8(e&63), uint8(w), uint8(w>>8)
@@ -268,7 +216,7 @@ func (w *bitWriter) tokens(c *code, tokens []uint32, src []byte) {
 		if t >= literalRun {
 			i++
 			p := src[tokens[i]:][:t&^literalRun]
-			if c.vector && len(p) >= vector {
+			if c.vectors && len(p) >= vector {
 				at, acc, n, p = literalVectors(out, at, acc, n, &c.literals, p)
 			}
 			at, acc, n = literals(out, at, acc, n, first, p)
@@ -296,7 +244,7 @@ func literalVectors(out []byte, at int, acc, n uint64, t *literalTable, p []byte
 	if n == 0 {
 		acc = 0 // its bits are of words before
 	}
-	count, written, acc, n := literalsVBMI(out[at:], p, t, acc>>(-n&63), n)
+	count, written, acc, n := writeVectors(out[at:], p, t, acc>>(-n&63), n)
 	return at + written, acc << (-n & 63), n, p[count:]
 }
 
