@@ -29,8 +29,11 @@ func standard(src []byte, most int) (out []byte, err error) {
 // Streams and targets of the comparisons.
 var sources, targets = guardtest.New(4 << 20), guardtest.New(4 << 20)
 
-// together takes all blocks of two streams together.
-var together = Pair{Decoder{always: true}, Decoder{always: true}}
+// together takes all blocks of two streams, or none, as mixed.
+var together = [...]Pair{
+	{Decoder{always: true}, Decoder{always: true}},
+	{Decoder{never: true}, Decoder{never: true}},
+}
 
 // agree decodes src into space bytes, by the loops in assembly and by the one in Go, from and to
 // memory that begins or ends at what can't be accessed, and compares with the standard library.
@@ -45,9 +48,14 @@ func agree(t testing.TB, d *Decoder, src []byte, space int) {
 	copy(from, src)
 	copy(otherFrom, src)
 	to, otherTo := targets.First(space), otherTargets.Last(space)
-	nA, errA, nB, errB := together.Both(to, from, otherTo, otherFrom)
-	if nA != n || nB != n || errA != err || errB != err || !bytes.Equal(to[:n], got) || !bytes.Equal(otherTo[:n], got) {
-		t.Fatalf("%d bytes, %v; twice at once %d bytes, %v and %d bytes, %v", n, err, nA, errA, nB, errB)
+	for i := range together {
+		clear(to)
+		clear(otherTo)
+		nA, errA, nB, errB := together[i].Both(to, from, otherTo, otherFrom)
+		if nA != n || nB != n || errA != err || errB != err ||
+			!bytes.Equal(to[:n], got) || !bytes.Equal(otherTo[:n], got) {
+			t.Fatalf("%d bytes, %v; twice at once %d bytes, %v and %d bytes, %v", n, err, nA, errA, nB, errB)
+		}
 	}
 	d.portable = true
 	n2, got2, err2 := agreeWith(t, d, src, space, want, wantErr)

@@ -12,9 +12,15 @@ var hasAVX2 = cpu.X86.HasAVX2 && cpu.X86.HasBMI2
 func fastAVX2(d *Decoder, dst *byte, outEnd int, src *byte, inEnd int) ending
 
 // pairAVX2 decodes symbols of two streams, from the first bytes of their targets and sources. It
-// stops when either stands behind its outEnd or inEnd, or for the reason it gives for either. At
-// least noDistance bytes of both targets must be there.
+// stops when either stands behind its outEnd or inEnd, or for the reason it gives for either.
 //
 //go:noescape
 func pairAVX2(p *Pair, dstA *byte, outEndA int, srcA *byte, inEndA int, dstB *byte, outEndB int, srcB *byte,
+	inEndB int) (a, b ending)
+
+// pairMixedAVX2 is pairAVX2 for two mixed blocks. At least noDistance bytes of both targets must be
+// there.
+//
+//go:noescape
+func pairMixedAVX2(p *Pair, dstA *byte, outEndA int, srcA *byte, inEndA int, dstB *byte, outEndB int, srcB *byte,
 	inEndB int) (a, b ending)

@@ -50,10 +50,10 @@ type Decoder struct {
 	buf     uint64 // the next bits, the first one lowest
 	have    uint   // how many of them are counted as taken, at most 64
 	fixed   bool   // the tables are those of the fixed codes
-	mixed   bool   // a Pair decodes such a block at once with another
+	mixed   bool   // literals and short matches take turns at random in the block
 
-	portable bool // tests use the loop in Go
-	always   bool // tests take all blocks as mixed
+	portable      bool // tests use the loop in Go
+	always, never bool // tests take all blocks, or none, as mixed
 }
 
 // Zlib decodes the zlib stream (RFC 1950) at the start of src into dst and returns how many bytes
@@ -266,7 +266,7 @@ func (d *Decoder) readCodes(src []byte) error {
 	}
 	copy(d.lens[:], lens[:])
 	d.join()
-	d.mixed = d.always || isMixed(lens[endOfBlock+1:lits])
+	d.mixed = d.always || !d.never && isMixed(lens[endOfBlock+1:lits])
 	if !build(d.dist[:], distBits, lens[lits:lits+dists], distSymbols[:], &d.order) {
 		return ErrDamaged
 	}

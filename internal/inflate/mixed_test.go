@@ -2,8 +2,8 @@ package inflate
 
 import "testing"
 
-// TestMixedBlocks has words of the lengths of 257 and on: those of pixels are decoded two blocks at
-// once, those of noise and of class maps, whose matches are long, are not.
+// TestMixedBlocks has the lengths of the words of 257 and on. Those of pixels are mixed, those of
+// noise and of class maps, whose matches are long, are not.
 func TestMixedBlocks(t *testing.T) {
 	long := make([]uint8, 29)
 	long[0], long[20] = 3, 2

@@ -1,204 +1,101 @@
 #include "go_asm.h"
 #include "textflag.h"
+#include "pair_amd64.h"
 
-// The loop of Pair with BMI2 and AVX2: a step of one stream, then a step of the other, whose
-// lookups do not wait for each other. A step takes the literals of an entry and the match after
-// them without a branch between the two, which would often be mispredicted; after literals alone,
-// a match of no bytes. The buffers are those of fast_amd64.s, but not shifted: here fewer
-// instructions matter more than the time of one load.
+// The loop of Pair with BMI2 and AVX2: up to four entries of literals of one stream, or a match,
+// then the same of the other. A branch ends the literals where a match follows. Until it is
+// mispredicted, a processor works on the entries of both streams.
 //
-//	SI, R8   next byte of the source
-//	DI, R9   next byte of the target
-//	BX, R12  buf
-//	CX, R13  have, of which the lowest six bits count
-//	DX, BP   entry of the next bits
-//	R10      the pair
+//	SI, R8    next byte of the source
+//	DI, R9    next byte of the target
+//	BX, R12   buf
+//	CX, R13   have, of which the lowest six bits count
+//	DX, BP    entry of the next bits
+//	R14, R15  the masks, except while a match is decoded
+//	R10       the pair
 
-// ENTER loads the registers of a stream and its first entry.
-#define ENTER(dec, in, out, buf, have, e, dst, outEnd, src, inEnd, mask) \
-	MOVQ dst, AX \
-	MOVQ AX, out \
-	ADDQ AX, outEnd \
-	ADDQ (dec+Decoder_out)(R10), out \
-	MOVQ src, AX \
-	MOVQ AX, in \
-	ADDQ AX, inEnd \
-	ADDQ (dec+Decoder_in)(R10), in \
-	MOVQ (dec+Decoder_buf)(R10), buf \
-	MOVQ (dec+Decoder_have)(R10), have \
-	MOVQ (dec+Decoder_litBits)(R10), AX \
-	MOVL $1, R11 \
-	SHLXQ AX, R11, R11 \
-	DECQ R11 \
-	MOVQ R11, mask \
-	SHLXQ have, (in), AX \
-	ORQ AX, buf \
-	NEXT(dec, buf, e, mask)
-
-// LEAVE stores the state of a stream.
-#define LEAVE(dec, in, out, buf, have, dst, src) \
-	ANDL $63, have \
-	SUBQ src, in \
-	SUBQ dst, out \
-	MOVQ in, (dec+Decoder_in)(R10) \
-	MOVQ out, (dec+Decoder_out)(R10) \
-	MOVQ buf, (dec+Decoder_buf)(R10) \
-	MOVQ have, (dec+Decoder_have)(R10)
-
-// STEPS lowers AX to the number of steps, less one, that can't reach the ends of a stream: each
-// takes 7 bytes at most, and gives fewer than 512.
-#define STEPS(in, out, outEnd, inEnd) \
-	MOVQ inEnd, R11 \
-	SUBQ in, R11 \
-	JLT done \
-	SHRQ $3, R11 \
-	CMPQ R11, AX \
-	CMOVQCS R11, AX \
-	MOVQ outEnd, R11 \
-	SUBQ out, R11 \
-	JLT done \
-	SHRQ $9, R11 \
-	CMPQ R11, AX \
-	CMOVQCS R11, AX
-
-// REFILL fills the buffer.
-#define REFILL(in, buf, have) \
-	SHLXQ have, (in), AX \
-	ORQ AX, buf \
-	RORXL $3, have, AX \
-	ANDNL ·seven(SB), AX, AX \
-	ADDQ AX, in \
-	ORL $56, have
-
-// NEXT looks up the entry of the next bits.
-#define NEXT(dec, buf, e, mask) \
-	MOVL buf, e \
-	ANDL mask, e \
-	MOVL (dec+Decoder_lit)(R10)(e*4), e
-
-// LITERALS stores the literals of e, gives the length after them in R11 and the entry of the
-// distance in AX; after literals alone, zero and noDistance.
-#define LITERALS(dec, out, buf, have, e) \
+// LITERALS stores the literals of e and looks up the next entry.
+#define LITERALS(dec, out, buf, have, e, mask) \
 	RORXL $const_byteAt, e, AX \
-	MOVW AX, (out) \
 	RORXL $const_literalsAt, e, R11 \
-	ANDL $const_literalsMask, R11 \
-	ADDQ R11, out \
-	MOVL e, R11 \
-	SHRL $const_lengthAt, R11 \
-	ADDL $const_shortest, R11 \
 	SHRXQ e, buf, buf \
 	SUBL e, have \
-	MOVBLZX buf, AX \
-	TESTL $const_literal, e \
-	MOVL (dec+Decoder_dist)(R10)(AX*4), AX \
-	CMOVLNE ·noDistance(SB), AX \
-	CMOVLNE ·zero(SB), R11
-
-// EXTRA does so for an entry whose length has extra bits.
-#define EXTRA(dec, out, buf, have, e) \
-	RORXL $const_byteAt, e, AX \
-	MOVB AX, (out) \
-	BTL $const_literalsAt, e \
-	ADCQ $0, out \
-	BZHIQ e, buf, R11 \
-	RORXL $const_wordAt, e, R14 \
-	ANDL $const_wordMask, R14 \
-	SHRXQ R14, R11, R11 \
-	MOVL e, R14 \
-	SHRL $const_lengthAt, R14 \
-	LEAQ const_shortest(R11)(R14*1), R11 \
-	SHRXQ e, buf, buf \
-	SUBL e, have \
-	MOVBLZX buf, AX \
-	MOVL (dec+Decoder_dist)(R10)(AX*4), AX
-
-// DISTANCE gives in R14 the distance of the entry in AX, of which AH has the word's bits, and in
-// R15 the first byte at it, and looks up the next entry. It jumps to wrong if the distance reaches
-// before the target.
-#define DISTANCE(dec, out, buf, have, e, mask, dst, wrong) \
-	BZHIQ AX, buf, R14 \
-	MOVBLZX AH, e \
-	SHRXQ e, R14, R14 \
-	SHRXQ AX, buf, buf \
-	SUBL AX, have \
-	SHRL $const_distAt, AX \
 	NEXT(dec, buf, e, mask) \
-	ADDQ AX, R14 \
-	MOVQ out, R15 \
-	SUBQ R14, R15 \
-	CMPQ R15, dst \
-	JCS wrong
+	ANDL $const_literalsMask, R11 \
+	MOVW AX, (out) \
+	ADDQ R11, out
 
-// FAR copies the bytes of a match from a distance of 16 at least.
-#define FAR(out, loop, end) \
+// FOUR decodes up to four entries of literals. It goes to match if the first entry is another one.
+#define FOUR(dec, in, out, buf, have, e, mask, match, end) \
+	REFILL(in, buf, have) \
+	TESTL $const_literal, e \
+	JZ match \
+	LITERALS(dec, out, buf, have, e, mask) \
+	TESTL $const_literal, e \
+	JZ end \
+	LITERALS(dec, out, buf, have, e, mask) \
+	TESTL $const_literal, e \
+	JZ end \
+	LITERALS(dec, out, buf, have, e, mask) \
+	TESTL $const_literal, e \
+	JZ end \
+	LITERALS(dec, out, buf, have, e, mask)
+
+// COPY copies the R11 bytes of a match from R15, at the distance R14.
+#define COPY(out, copy32, near, fill32, pattern, fill16, copy16, end) \
 	MOVQ out, AX \
 	ADDQ R11, out \
-loop: \
-	VMOVDQU 16(R15), X0 \
-	VMOVDQU X0, 16(AX) \
-	ADDQ $16, R15 \
-	ADDQ $16, AX \
-	SUBQ $16, R11 \
-	CMPQ R11, $16 \
-	JHI loop \
-	JMP end
-
-// NEAR copies those of a match from a distance that is shorter than the match and than 16, of which
-// X0 has the first bytes: whole periods of 16 bytes.
-#define NEAR(out, loop, end) \
-	MOVQ out, AX \
-	ADDQ R11, out \
+	CMPQ R14, $32 \
+	JCS near \
+	VMOVDQU (R15), Y0 \
+	VMOVDQU Y0, (AX) \
+	CMPQ R11, $32 \
+	JLS end \
+copy32: \
+	VMOVDQU 32(R15), Y0 \
+	VMOVDQU Y0, 32(AX) \
+	ADDQ $32, R15 \
+	ADDQ $32, AX \
+	SUBQ $32, R11 \
+	CMPQ R11, $32 \
+	JHI copy32 \
+	JMP end \
+near: \
+	CMPQ R14, $1 \
+	JNE pattern \
+	VPBROADCASTB (R15), Y0 \
+	VMOVDQU Y0, (AX) \
+	CMPQ R11, $32 \
+	JLS end \
+fill32: \
+	VMOVDQU Y0, 32(AX) \
+	ADDQ $32, AX \
+	SUBQ $32, R11 \
+	CMPQ R11, $32 \
+	JHI fill32 \
+	JMP end \
+pattern: \
+	VMOVDQU (R15), X0 \
+	CMPQ R14, $16 \
+	JCC copy16 \
 	LEAQ ·periods(SB), R15 \
 	MOVBQZX (R15)(R14*1), R11 \
 	SHLQ $4, R14 \
 	VPSHUFB 16(R15)(R14*1), X0, X0 \
-loop: \
+fill16: \
 	VMOVDQU X0, (AX) \
 	ADDQ R11, AX \
 	CMPQ AX, out \
-	JCS loop \
+	JCS fill16 \
+	JMP end \
+copy16: \
+	VMOVDQU X0, (AX) \
+	ADDQ $16, R15 \
+	ADDQ $16, AX \
+	VMOVDQU (R15), X0 \
+	CMPQ AX, out \
+	JCS copy16 \
 	JMP end
-
-// SPECIAL looks up the entry of a long word. It goes to extra for a length with extra bits, and to
-// ended for the end of the block and for no word.
-#define SPECIAL(dec, buf, e, symbols, extra, ended) \
-	TESTL $const_special, e \
-	JZ extra \
-	BTL $const_furtherAt, e \
-	JCC ended \
-	MOVQ (dec+Decoder_litBits)(R10), AX \
-	SHRXQ AX, buf, AX \
-	MOVL e, R15 \
-	SHRL $const_indexAt, R15 \
-	BZHIQ R15, AX, AX \
-	SHRL $const_tableAt, e \
-	ANDL $const_tableMask, e \
-	ADDL AX, e \
-	ANDL $(const_litSize-1), e \
-	MOVL (dec+Decoder_lit)(R10)(e*4), e \
-	TESTL $(const_special|const_hasExtra), e \
-	JZ symbols \
-	TESTL $const_special, e \
-	JNZ ended
-
-// FARTHER looks up the entry of a distance's long word.
-#define FARTHER(dec, buf, distance, wrong) \
-	BTL $const_furtherAt, AX \
-	JCC wrong \
-	MOVL AX, R14 \
-	MOVQ buf, AX \
-	SHRQ $const_distBits, AX \
-	MOVL R14, R15 \
-	SHRL $const_indexAt, R15 \
-	BZHIQ R15, AX, AX \
-	SHRL $const_tableAt, R14 \
-	ANDL $const_tableMask, R14 \
-	ADDL R14, AX \
-	ANDL $(const_distSize-1), AX \
-	MOVL (dec+Decoder_dist)(R10)(AX*4), AX \
-	TESTL $const_special, AX \
-	JZ distance
 
 // func pairAVX2(p *Pair, dstA *byte, outEndA int, srcA *byte, inEndA int, dstB *byte, outEndB int, srcB *byte, inEndB int) (a, b ending)
 TEXT ·pairAVX2(SB), NOSPLIT, $24-88
@@ -208,6 +105,8 @@ TEXT ·pairAVX2(SB), NOSPLIT, $24-88
 	MOVQ R11, b+80(FP)
 	ENTER(Pair_a, SI, DI, BX, CX, DX, dstA+8(FP), outEndA+16(FP), srcA+24(FP), inEndA+32(FP), maskA-8(SP))
 	ENTER(Pair_b, R8, R9, R12, R13, BP, dstB+40(FP), outEndB+48(FP), srcB+56(FP), inEndB+64(FP), maskB-16(SP))
+	MOVQ maskA-8(SP), R14
+	MOVQ maskB-16(SP), R15
 
 again:
 	MOVL $(1<<20), AX
@@ -217,64 +116,37 @@ again:
 	MOVQ AX, left-24(SP)
 
 next:
-	REFILL(SI, BX, CX)
-	REFILL(R8, R12, R13)
-	TESTL $(const_special|const_hasExtra), DX
-	JNZ specialA
-symbolsA:
-	LITERALS(Pair_a, DI, BX, CX, DX)
-lengthA:
-	TESTL $const_special, AX
-	JNZ fartherA
-distanceA:
-	DISTANCE(Pair_a, DI, BX, CX, DX, maskA-8(SP), dstA+8(FP), wrongA)
-	VMOVDQU (R15), X0
-	VMOVDQU X0, (DI)
-	CMPQ R11, $16
-	JHI farA
-	CMPQ R14, R11
-	JCS nearA
-	ADDQ R11, DI
+	FOUR(Pair_a, SI, DI, BX, CX, DX, R14, matchA, other)
 other:
-	TESTL $(const_special|const_hasExtra), BP
-	JNZ specialB
-symbolsB:
-	LITERALS(Pair_b, R9, R12, R13, BP)
-lengthB:
-	TESTL $const_special, AX
-	JNZ fartherB
-distanceB:
-	DISTANCE(Pair_b, R9, R12, R13, BP, maskB-16(SP), dstB+40(FP), wrongB)
-	VMOVDQU (R15), X0
-	VMOVDQU X0, (R9)
-	CMPQ R11, $16
-	JHI farB
-	CMPQ R14, R11
-	JCS nearB
-	ADDQ R11, R9
+	FOUR(Pair_b, R8, R9, R12, R13, BP, R15, matchB, both)
 both:
 	DECQ left-24(SP)
 	JNZ next
 	JMP again
 
-nearA:
-	NEAR(DI, fillA, other)
-nearB:
-	NEAR(R9, fillB, both)
-farA:
-	CMPQ R14, $16
-	JCS nearA
-	FAR(DI, copyA, other)
-farB:
-	CMPQ R14, $16
-	JCS nearB
-	FAR(R9, copyB, both)
+matchA:
+	TESTL $const_special, DX
+	JNZ specialA
+lengthA:
+	LENGTH(Pair_a, DI, BX, CX, DX)
+	TESTL $const_special, AX
+	JNZ fartherA
+distanceA:
+	DISTANCE(Pair_a, DI, BX, CX, DX, maskA-8(SP), dstA+8(FP), wrongA)
+	COPY(DI, copy32A, nearA, fill32A, patternA, fill16A, copy16A, copiedA)
+copiedA:
+	MOVQ maskA-8(SP), R14
+	MOVQ maskB-16(SP), R15
+	JMP other
 
 specialA:
-	SPECIAL(Pair_a, BX, DX, symbolsA, extraA, endedA)
-extraA:
-	EXTRA(Pair_a, DI, BX, CX, DX)
-	JMP lengthA
+	BTL $const_furtherAt, DX
+	JCC endedA
+	SECOND(Pair_a, BX, DX)
+	TESTL $const_literal, DX
+	JNZ literalA
+	TESTL $const_special, DX
+	JZ lengthA
 endedA:
 	BTL $const_endsAt, DX
 	JCC wrongA
@@ -287,12 +159,33 @@ fartherA:
 wrongA:
 	MOVQ $const_damaged, a+72(FP)
 	JMP done
+literalA:
+	LITERALS(Pair_a, DI, BX, CX, DX, R14)
+	JMP other
+
+matchB:
+	TESTL $const_special, BP
+	JNZ specialB
+lengthB:
+	LENGTH(Pair_b, R9, R12, R13, BP)
+	TESTL $const_special, AX
+	JNZ fartherB
+distanceB:
+	DISTANCE(Pair_b, R9, R12, R13, BP, maskB-16(SP), dstB+40(FP), wrongB)
+	COPY(R9, copy32B, nearB, fill32B, patternB, fill16B, copy16B, copiedB)
+copiedB:
+	MOVQ maskA-8(SP), R14
+	MOVQ maskB-16(SP), R15
+	JMP both
 
 specialB:
-	SPECIAL(Pair_b, R12, BP, symbolsB, extraB, endedB)
-extraB:
-	EXTRA(Pair_b, R9, R12, R13, BP)
-	JMP lengthB
+	BTL $const_furtherAt, BP
+	JCC endedB
+	SECOND(Pair_b, R12, BP)
+	TESTL $const_literal, BP
+	JNZ literalB
+	TESTL $const_special, BP
+	JZ lengthB
 endedB:
 	BTL $const_endsAt, BP
 	JCC wrongB
@@ -304,22 +197,13 @@ fartherB:
 	FARTHER(Pair_b, R12, distanceB, wrongB)
 wrongB:
 	MOVQ $const_damaged, b+80(FP)
+	JMP done
+literalB:
+	LITERALS(Pair_b, R9, R12, R13, BP, R15)
+	JMP both
 
 done:
 	LEAVE(Pair_a, SI, DI, BX, CX, dstA+8(FP), srcA+24(FP))
 	LEAVE(Pair_b, R8, R9, R12, R13, dstB+40(FP), srcB+56(FP))
 	VZEROUPPER
 	RET
-
-// noDistance takes the place of a distance's entry after literals alone: no bits, from where bytes
-// have long been stored.
-DATA ·noDistance+0(SB)/4, $(const_noDistance<<const_distAt)
-GLOBL ·noDistance(SB), RODATA|NOPTR, $4
-
-// seven is the operand of an instruction that takes no constant.
-DATA ·seven+0(SB)/4, $7
-GLOBL ·seven(SB), RODATA|NOPTR, $4
-
-// zero is the length after literals alone.
-DATA ·zero+0(SB)/4, $0
-GLOBL ·zero(SB), RODATA|NOPTR, $4

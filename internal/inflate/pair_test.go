@@ -48,13 +48,18 @@ func agreePair(t testing.TB, p *Pair, d *Decoder, a, b packedInto) {
 	}
 }
 
-// pairs returns the Pair that chooses by itself and the one that takes all blocks together, both
-// with and without assembly.
+// pairs returns the Pair that chooses by itself, those that take all blocks or none as mixed, one
+// that does both, and one without assembly.
 func pairs() []*Pair {
-	always, portable := new(Pair), new(Pair)
-	always.a.always, always.b.always = true, true
+	portable := new(Pair)
 	portable.a.portable, portable.b.portable = true, true
-	return []*Pair{new(Pair), always, portable}
+	return []*Pair{
+		new(Pair),
+		{Decoder{always: true}, Decoder{always: true}},
+		{Decoder{never: true}, Decoder{never: true}},
+		{Decoder{always: true}, Decoder{never: true}},
+		portable,
+	}
 }
 
 func TestPairsGiveWhatDecodersGive(t *testing.T) {
