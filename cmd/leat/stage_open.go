@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"leat/internal/listen"
+	"leat/internal/stagemetrics"
 	"leat/objstore"
 	"leat/objstore/cloud"
 	"leat/stage"
-	"leat/stage/metrics"
 )
 
 // staging is a pool and the buckets that it is filled from.
@@ -54,7 +54,7 @@ func (f *stageFlags) open(cmd *cobra.Command, o *stage.Options) (_ *staging, err
 	s.close = sync.OnceValue(s.pool.Close)
 	s.stop = context.AfterFunc(cmd.Context(), func() { _ = s.close() })
 	if f.metrics != "" {
-		if s.metrics, err = listen.Metrics(f.metrics, metrics.Collector(s.pool)); err != nil {
+		if s.metrics, err = listen.Metrics(f.metrics, stagemetrics.New(s.pool).AddTo); err != nil {
 			return nil, errors.Join(fmt.Errorf("--metrics %s: nothing can listen there: %w", f.metrics,
 				networkCause(err)), s.end())
 		}

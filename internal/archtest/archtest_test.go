@@ -14,7 +14,7 @@ import (
 
 // layers from the ground up. A package that is not listed here is an error: it needs a place.
 var layers = [][]string{
-	{"leat/internal/fdio", "leat/internal/bytepool", "leat/internal/freelist", "leat/internal/lazyregexp", "leat/internal/browsertest", "leat/internal/elementary", "leat/internal/adler",
+	{"leat/internal/fdio", "leat/internal/bytepool", "leat/internal/freelist", "leat/internal/lazyregexp", "leat/internal/browsertest", "leat/internal/elementary", "leat/internal/adler", "leat/internal/metric",
 		"leat/internal/guardtest", "leat/python"},
 	{"leat/codec", "leat/ndarray", "leat/block", "leat/internal/backoff", "leat/internal/inflate",
 		"leat/internal/archtest", "leat/internal/fault", "leat/internal/listen",
@@ -32,7 +32,7 @@ var layers = [][]string{
 	{"leat/raster", "leat/stage", "leat/worker/subprocess", "leat/worker/pbs", "leat/internal/worker/pbstest",
 		"leat/worker/awsbatch", "leat/internal/worker/batchtest", "leat/worker/slurm", "leat/internal/worker/slurmtest",
 		"leat/internal/worker/workertest", "leat/internal/worker/workersim"},
-	{"leat/internal/driver", "leat/internal/georef", "leat/internal/tilecache", "leat/internal/colortable", "leat/internal/zonal", "leat/internal/table"},
+	{"leat/internal/driver", "leat/internal/georef", "leat/internal/tilecache", "leat/internal/colortable", "leat/internal/zonal", "leat/internal/table", "leat/internal/stagemetrics"},
 	{"leat/internal/npy", "leat/internal/stats", "leat/internal/overview", "leat/internal/expr", "leat/internal/ranged", "leat/internal/tiff", "leat/internal/netcdf"},
 	{"leat/expr", "leat/internal/geotiff", "leat/npy", "leat/shm", "leat/internal/rastertest", "leat/internal/tiffwrite"},
 	{"leat/internal/gdal", "leat/internal/stac", "leat/raster/geotiff"},

@@ -12,8 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"leat/internal/metric"
 )
 
 // ErrAddress is returned for a text that is not an address.
@@ -41,18 +40,6 @@ func Resolve(address string) (host, port string, err error) {
 	return host, strconv.FormatUint(n, 10), nil
 }
 
-// MetricsHandler serves the metrics of collectors in the text formats of Prometheus and
-// OpenMetrics.
-func MetricsHandler(collectors ...prometheus.Collector) (http.Handler, error) {
-	registry := prometheus.NewRegistry()
-	for _, c := range collectors {
-		if err := registry.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}), nil
-}
-
 // Server serves metrics at the path /metrics until Close.
 type Server struct {
 	// URL is what Prometheus scrapes.
@@ -63,12 +50,8 @@ type Server struct {
 }
 
 // Metrics starts a Server at an address, which may be anything that Resolve accepts.
-func Metrics(address string, c prometheus.Collector) (*Server, error) {
+func Metrics(address string, source metric.Source) (*Server, error) {
 	host, port, err := Resolve(address)
-	if err != nil {
-		return nil, err
-	}
-	handler, err := MetricsHandler(c)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +60,7 @@ func Metrics(address string, c prometheus.Collector) (*Server, error) {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", handler)
+	mux.Handle("GET /metrics", metric.Handler(source))
 	s := &Server{URL: "http://" + l.Addr().String() + "/metrics", ended: make(chan error, 1)}
 	s.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second,
 		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 16}

@@ -8,22 +8,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
+
+	"leat/internal/metric"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// counter returns a counter with the value 1.
-func counter(t *testing.T) prometheus.Collector {
-	t.Helper()
-	c := prometheus.NewCounter(prometheus.CounterOpts{Name: "test_total", Help: "A test."})
-	c.Inc()
-	return c
-}
+// counter adds a counter with the value 1.
+func counter(s *metric.Set) { s.Counter("test_total", "A test.", 1) }
 
 func TestListen(t *testing.T) {
-	s, err := Metrics("0", counter(t))
+	s, err := Metrics("0", counter)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +70,7 @@ func TestListenAddressInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if _, err := Metrics(l.Addr().String(), counter(t)); err == nil {
+	if _, err := Metrics(l.Addr().String(), counter); err == nil {
 		t.Error("no error")
 	}
 }

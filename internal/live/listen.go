@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"leat/internal/listen"
+	"leat/internal/metric"
 )
 
 // maxConnections is the number of connections served at once: a page has two or three. Further ones
@@ -47,10 +48,6 @@ func (p *Page) Listen(address string) (string, error) {
 	if p.closed || p.server != nil {
 		return "", errors.New("a page listens once")
 	}
-	metrics, err := listen.MetricsHandler(append(p.o.Collectors, collector{p})...)
-	if err != nil {
-		return "", fmt.Errorf("metrics: %w", err)
-	}
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort(host, port))
 	if err != nil {
 		return "", err
@@ -65,7 +62,7 @@ func (p *Page) Listen(address string) (string, error) {
 	}
 	g := newGuard(host, at.AddrPort().Addr(), token)
 	p.server = &http.Server{
-		Handler:           g.protect(p.routes(metrics)),
+		Handler:           g.protect(p.routes(metric.Handler(p.metrics))),
 		ReadHeaderTimeout: p.clientTimeout,
 		ReadTimeout:       p.clientTimeout, // includes bodies, which are ignored
 		WriteTimeout:      p.clientTimeout, // events set their own

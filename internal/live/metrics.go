@@ -3,57 +3,55 @@ package live
 import (
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"leat/internal/metric"
 )
 
-func desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("leat_run_"+name, help, labels, nil)
+// desc describes the metrics of one name.
+type desc struct {
+	name, help string
+	labels     []string
 }
 
 // Workers are counted, not named: Prometheus keeps the series of each label for good.
 var (
-	descPhase    = desc("phase", "1 for the phase that the run is in.", "phase")
-	descElapsed  = desc("elapsed_seconds", "Time since the start of the run.")
-	descLeft     = desc("left_seconds", "Estimated time to the end of the run, if known.")
-	descBlocks   = desc("blocks", "Blocks of the run.")
-	descDone     = desc("blocks_done_total", "Blocks that are finished.")
-	descLost     = desc("blocks_lost_total", "Blocks whose worker was lost.")
-	descReissued = desc("blocks_reissued_total", "Blocks assigned again after a loss or a failure.")
-	descCopies   = desc("blocks_copied_total", "Blocks assigned to a second worker.")
-	descPixels   = desc("pixels_total", "Pixels of finished blocks.")
-	descMemory   = desc("memory_bytes", "Resident memory of the process, if known.")
-	descDepth    = desc("queue_depth", "Items in a queue.", "queue")
-	descLimit    = desc("queue_limit", "Maximum number of items in a queue.", "queue")
-	descTime     = desc("stage_seconds_total", "Time spent in a stage, summed over all goroutines and processes.", "stage")
-	descTimes    = desc("stage_intervals_total", "Number of intervals of a stage.", "stage")
-	descWorkers  = desc("workers", "Workers by kind and state.", "kind", "state")
-	descSpooled  = desc("output_spooled_bytes", "Bytes of an output in its spool.", "output")
-	descMessages = desc("messages_total", "Errors and warnings.", "severity")
+	descPhase    = desc{"phase", "1 for the phase that the run is in.", []string{"phase"}}
+	descElapsed  = desc{"elapsed_seconds", "Time since the start of the run.", nil}
+	descLeft     = desc{"left_seconds", "Estimated time to the end of the run, if known.", nil}
+	descBlocks   = desc{"blocks", "Blocks of the run.", nil}
+	descDone     = desc{"blocks_done_total", "Blocks that are finished.", nil}
+	descLost     = desc{"blocks_lost_total", "Blocks whose worker was lost.", nil}
+	descReissued = desc{"blocks_reissued_total", "Blocks assigned again after a loss or a failure.", nil}
+	descCopies   = desc{"blocks_copied_total", "Blocks assigned to a second worker.", nil}
+	descPixels   = desc{"pixels_total", "Pixels of finished blocks.", nil}
+	descMemory   = desc{"memory_bytes", "Resident memory of the process, if known.", nil}
+	descDepth    = desc{"queue_depth", "Items in a queue.", []string{"queue"}}
+	descLimit    = desc{"queue_limit", "Maximum number of items in a queue.", []string{"queue"}}
+	descTime     = desc{"stage_seconds_total", "Time spent in a stage, summed over all goroutines and processes.",
+		[]string{"stage"}}
+	descTimes    = desc{"stage_intervals_total", "Number of intervals of a stage.", []string{"stage"}}
+	descWorkers  = desc{"workers", "Workers by kind and state.", []string{"kind", "state"}}
+	descSpooled  = desc{"output_spooled_bytes", "Bytes of an output in its spool.", []string{"output"}}
+	descMessages = desc{"messages_total", "Errors and warnings.", []string{"severity"}}
 )
 
-// collector exports the latest snapshot, and nothing before the first one.
-type collector struct{ p *Page }
-
-func (c collector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descPhase, descElapsed, descLeft, descBlocks, descDone, descLost, descReissued,
-		descCopies, descPixels, descMemory, descDepth, descLimit,
-		descTime, descTimes, descWorkers, descSpooled, descMessages} {
-		to <- d
-	}
-}
-
-func (c collector) Collect(to chan<- prometheus.Metric) {
-	c.p.mu.Lock()
-	l := c.p.now
-	c.p.mu.Unlock()
+// metrics adds the latest snapshot, and nothing before the first one.
+func (p *Page) metrics(set *metric.Set) {
+	p.mu.Lock()
+	l := p.now
+	p.mu.Unlock()
 	if l.json == nil {
 		return
 	}
 	s := l.status
-	send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, kind, v, labels...)
+	type add = func(name, help string, v float64, labels ...string)
+	send := func(d desc, to add, v float64, values ...string) {
+		var labels []string
+		for i, name := range d.labels {
+			labels = append(labels, name, values[i])
+		}
+		to("leat_run_"+d.name, d.help, v, labels...)
 	}
-	const counter, gauge = prometheus.CounterValue, prometheus.GaugeValue
+	counter, gauge := add(set.Counter), add(set.Gauge)
 	for _, ph := range phases {
 		v := 0.
 		if ph == s.Phase {
@@ -105,14 +103,14 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	for _, f := range []struct {
-		d    *prometheus.Desc
-		kind prometheus.ValueType
+		d    desc
+		to   add
 		sums sums
 	}{{descDepth, gauge, depths}, {descLimit, gauge, limits}, {descTime, counter, seconds},
 		{descTimes, counter, intervals}, {descWorkers, gauge, workers}, {descSpooled, gauge, spooled},
 		{descMessages, counter, messages}} {
 		for labels, v := range f.sums {
-			send(f.d, f.kind, v, labels.values()...)
+			send(f.d, f.to, v, labels.values()...)
 		}
 	}
 }

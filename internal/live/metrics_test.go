@@ -7,14 +7,25 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
 
+	"leat/internal/metric"
 	"leat/timing"
 )
 
+// gathered returns the metrics of a page for Prometheus' client, which checks them.
+func gathered(p *Page) prometheus.Gatherer {
+	return prometheus.Gatherers{prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		var s metric.Set
+		p.metrics(&s)
+		return s.Families(), nil
+	})}
+}
+
 func TestMetrics(t *testing.T) {
 	p := New(Options{})
-	if n := testutil.CollectAndCount(collector{p}); n != 0 {
-		t.Errorf("%d before the first look", n)
+	if n, err := testutil.GatherAndCount(gathered(p)); n != 0 || err != nil {
+		t.Errorf("%d before the first look, %v", n, err)
 	}
 	p.publish(Status{
 		Phase: Computing, Elapsed: 90 * time.Second,
@@ -27,7 +38,7 @@ func TestMetrics(t *testing.T) {
 		Outputs:  []Output{{"a\"b\\c\nd", "x", 5}, {"bad \xff", "y", 6}},
 		Messages: []Message{{Text: "x"}, {Warning: true}, {Warning: true}},
 	}, nil, false)
-	if problems, err := testutil.CollectAndLint(collector{p}); err != nil || len(problems) > 0 {
+	if problems, err := testutil.GatherAndLint(gathered(p)); err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
 	}
 	want := `# HELP leat_run_blocks Blocks of the run.
@@ -89,25 +100,7 @@ leat_run_stage_seconds_total{stage="reading"} 1.5
 leat_run_workers{kind="slurm",state="joined"} 2
 leat_run_workers{kind="slurm",state="lost"} 1
 `
-	if err := testutil.CollectAndCompare(collector{p}, strings.NewReader(want)); err != nil {
+	if err := testutil.GatherAndCompare(gathered(p), strings.NewReader(want)); err != nil {
 		t.Error(err)
-	}
-	if err := prometheus.NewPedanticRegistry().Register(collector{p}); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestMetricsOfOtherCollectors(t *testing.T) {
-	other := prometheus.NewCounter(prometheus.CounterOpts{Name: "other_total", Help: "Other."})
-	run := &fakeRun{blocks: 10, step: 1, workers: 3}
-	base, token := parts(t, serve(t, New(Options{Status: run.status, Collectors: []prometheus.Collector{other}})))
-	resp, body := ask(t, "GET", base+"/metrics", bearer(token))
-	if resp.StatusCode != 200 || !strings.Contains(body, "\nother_total 0\n") || !strings.Contains(body,
-		"\nleat_run_blocks 10\n") {
-		t.Errorf("%s\n%s", resp.Status, body)
-	}
-	if _, err := New(Options{Status: run.status,
-		Collectors: []prometheus.Collector{other, other}}).Listen("0"); err == nil {
-		t.Error("no error for the same metrics twice")
 	}
 }

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Options configure a Page.
@@ -24,8 +22,6 @@ type Options struct {
 	Status func() Status
 	// Token is what requests have to send, at least 16 characters. Default: a random one.
 	Token string
-	// Collectors are served in addition to the run's own metrics.
-	Collectors []prometheus.Collector
 	// Logger receives failures of connections. Default: none.
 	Logger *slog.Logger
 }
