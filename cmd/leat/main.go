@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -112,13 +113,15 @@ func commandOf(root *cobra.Command, args []string) string {
 var alone = map[string]func() *cobra.Command{"apply": applyCommand, "zonal": zonalCommand, "info": infoCommand,
 	"worker": workerCommand}
 
-// rootFor returns the root with the commands that args may need.
+// rootFor returns the root with the commands that args may need: none for the version.
 func rootFor(args []string) *cobra.Command {
-	if len(args) == 0 || alone[args[0]] == nil {
+	if len(args) == 0 || alone[args[0]] == nil && !slices.Equal(args, []string{"--version"}) {
 		return rootCommand()
 	}
 	root := newRoot()
-	root.AddCommand(alone[args[0]]())
+	if command := alone[args[0]]; command != nil {
+		root.AddCommand(command())
+	}
 	finishCommands(root)
 	return root
 }

@@ -9,9 +9,9 @@ import (
 )
 
 func TestCommandsAloneAreThoseOfTheWholeProgram(t *testing.T) {
-	text := func(root *cobra.Command, name, option string) string {
+	text := func(root *cobra.Command, args ...string) string {
 		out := new(strings.Builder)
-		root.SetArgs([]string{name, option})
+		root.SetArgs(args)
 		root.SetOut(out)
 		root.SetErr(out)
 		if err := root.Execute(); err != nil {
@@ -27,7 +27,11 @@ func TestCommandsAloneAreThoseOfTheWholeProgram(t *testing.T) {
 			}
 		}
 	}
-	for _, args := range [][]string{nil, {"--version"}, {"help", "apply"}, {"nosuch"}, {cobra.ShellCompRequestCmd, ""}} {
+	one, all := text(rootFor([]string{"--version"}), "--version"), text(rootCommand(), "--version")
+	if one != all || !strings.Contains(one, version) {
+		t.Errorf("version %q, with all commands %q", one, all)
+	}
+	for _, args := range [][]string{nil, {"--version", "x"}, {"version"}, {"help", "apply"}, {"nosuch"}, {cobra.ShellCompRequestCmd, ""}} {
 		if n := len(rootFor(args).Commands()); n < 15 {
 			t.Errorf("%q: %d commands", args, n)
 		}
