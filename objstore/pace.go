@@ -33,7 +33,7 @@ const (
 // pace spaces the starts of all requests to one server. It delays none until the server is
 // overloaded.
 type pace struct {
-	turn chan struct{} // held by the goroutine that waits for the next start
+	turn chan struct{} // held by the goroutine that waits for the next start; nil: only one can
 
 	mu          sync.Mutex
 	reached     bool      // the server answered at least once
@@ -49,26 +49,32 @@ type pace struct {
 	reason      error     // the error with which it asked
 }
 
+// newPace returns a pace for the requests of many goroutines. The zero value is one for those of a
+// single goroutine.
 func newPace() *pace { return &pace{turn: make(chan struct{}, 1)} }
 
-// paceOf returns the pace shared by src's requests, or a new one if it shares none.
-func paceOf(src Source) *pace {
+// paceOf returns the pace shared by src's requests, or own if it shares none.
+func paceOf(src Source, own *pace) *pace {
 	if s, ok := src.(interface{ sharedPace() *pace }); ok && s.sharedPace() != nil {
 		return s.sharedPace()
 	}
-	return newPace()
+	return own
 }
 
 // enter waits until a request may start, and reports whether the server answered others during the
 // wait. If the server asks to wait longer than limit, enter returns the server's error.
 func (p *pace) enter(ctx context.Context, limit time.Duration) (progress bool, err error) {
 	begin := time.Now()
-	select {
-	case p.turn <- struct{}{}:
-	case <-ctx.Done():
+	if p.turn != nil {
+		select {
+		case p.turn <- struct{}{}:
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+		defer func() { <-p.turn }()
+	} else if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
-	defer func() { <-p.turn }()
 	for {
 		wait, err := p.take(limit)
 		if err == nil && wait > 0 {
@@ -78,11 +84,15 @@ func (p *pace) enter(ctx context.Context, limit time.Duration) (progress bool, e
 			return false, err
 		}
 		if wait <= 0 {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			return p.answered.After(begin), nil
+			return p.answeredSince(begin), nil
 		}
 	}
+}
+
+func (p *pace) answeredSince(t time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.answered.After(t)
 }
 
 // take reserves the next start if it is due, and returns the time until then.
@@ -109,9 +119,7 @@ func (p *pace) take(limit time.Duration) (time.Duration, error) {
 
 // note records the outcome of a request; err is nil or its failure.
 func (p *pace) note(err error) {
-	var e *Error
-	answered := err == nil || errors.As(err, &e) && e.Status != 0
-	if !answered {
+	if err != nil && !isAnswer(err) {
 		return
 	}
 	p.mu.Lock()
@@ -183,6 +191,12 @@ func isOverload(err error) bool {
 		return e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable
 	}
 	return errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// isAnswer reports whether err is the answer of a server.
+func isAnswer(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status != 0
 }
 
 // isUnreached reports whether a request reached no server.

@@ -122,7 +122,7 @@ func (t *tries) again(ctx context.Context, err error) bool {
 // Do calls attempt until it succeeds or its error is not temporary, within the limits of r. Each
 // call gets a ctx that ends after StallTimeout.
 func (r Retry) Do(ctx context.Context, attempt func(ctx context.Context) error) error {
-	return r.do(ctx, newPace(), attempt)
+	return r.do(ctx, &pace{}, attempt)
 }
 
 func (r Retry) do(ctx context.Context, p *pace, attempt func(ctx context.Context) error) error {
@@ -152,7 +152,7 @@ func (r Retry) do(ctx context.Context, p *pace, attempt func(ctx context.Context
 
 // Stat calls src.Stat, with retries.
 func (r Retry) Stat(ctx context.Context, src Source, name string) (info Info, err error) {
-	err = r.do(ctx, paceOf(src), func(ctx context.Context) error {
+	err = r.do(ctx, paceOf(src, &pace{}), func(ctx context.Context) error {
 		info, err = src.Stat(ctx, name)
 		return err
 	})
@@ -166,13 +166,13 @@ func (r Retry) Stat(ctx context.Context, src Source, name string) (info Info, er
 func (r Retry) Read(ctx context.Context, src Source, name string, offset, length int64, match *Info) (Info,
 	io.ReadCloser, error) {
 	r = r.withDefaults()
-	b := &body{r: r, tries: tries{r: r, pace: paceOf(src)}, ctx: ctx, src: src, name: name, at: offset, left: length,
-		want: match}
+	b := &body{r: r, ctx: ctx, src: src, name: name, at: offset, left: length, want: match}
+	b.tries = tries{r: r, pace: paceOf(src, &b.own)}
 	if err := b.open(); err != nil {
 		return b.info, nil, err
 	}
 	if _, ok := b.now.(io.WriterTo); ok {
-		return b.info, &memoryBody{b}, nil
+		return b.info, (*memoryBody)(b), nil
 	}
 	return b.info, b, nil
 }
@@ -198,8 +198,10 @@ type body struct {
 	sized    bool  // the object's size is known, and left is bounded by it
 	err      error // returned by every later Read
 	tries    tries
+	own      pace // of a source that shares none
 	now      io.ReadCloser
 	watch    *watch
+	version  Info // what want points to after the first answer
 }
 
 // open sends requests until one succeeds.
@@ -239,7 +241,8 @@ func (b *body) first(info Info) {
 		return
 	}
 	b.answered, b.info = true, info
-	want := info
+	want := &b.version
+	*want = info
 	if m := b.want; m != nil { // fill in what the answer lacks
 		if want.ETag == "" {
 			want.ETag = m.ETag
@@ -251,7 +254,7 @@ func (b *body) first(info Info) {
 			want.Size = m.Size
 		}
 	}
-	b.want = &want
+	b.want = want
 	if b.sized = info.Size >= 0; b.sized {
 		if rest := max(0, info.Size-b.at); b.left < 0 || b.left > rest {
 			b.left = rest
@@ -372,9 +375,16 @@ func (b *body) Close() error {
 }
 
 // memoryBody is a body whose bytes are already in memory and can be written without a copy.
-type memoryBody struct{ *body }
+type memoryBody body
 
-func (b *memoryBody) WriteTo(w io.Writer) (int64, error) {
+func (b *memoryBody) Read(p []byte) (int, error) { return (*body)(b).Read(p) }
+
+func (b *memoryBody) Close() error { return (*body)(b).Close() }
+
+func (b *memoryBody) WriteTo(w io.Writer) (int64, error) { return (*body)(b).writeTo(w) }
+
+// writeTo writes what is left.
+func (b *body) writeTo(w io.Writer) (int64, error) {
 	var n int64
 	if wt, ok := b.now.(io.WriterTo); ok && b.left != 0 && b.err == nil {
 		var err error
@@ -394,7 +404,7 @@ func (b *memoryBody) WriteTo(w io.Writer) (int64, error) {
 		}
 		return n, nil
 	}
-	rest, err := io.Copy(w, struct{ io.Reader }{b.body}) // the source ended early: resume
+	rest, err := io.Copy(w, struct{ io.Reader }{b}) // the source ended early: resume
 	return n + rest, err
 }
 
