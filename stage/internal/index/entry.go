@@ -42,7 +42,7 @@ func (l *Index) Peek(k Key) (e *Entry, err error) {
 // Has reports whether an object can be found. It neither pins it nor updates its time of use.
 func (l *Index) Has(k Key) (has bool) {
 	_ = l.guard(func() error {
-		_, r := l.search(k)
+		_, r, _ := l.search(k)
 		has = r != nil && r.intact(r.seq.Load())
 		return nil
 	})
@@ -62,7 +62,7 @@ func (e *Entry) use() {
 
 func (l *Index) find(k Key) (*Entry, error) {
 	for range 100 { // a record found may be evicted before it is pinned
-		i, r := l.search(k)
+		i, r, _ := l.search(k)
 		if r == nil {
 			return nil, nil
 		}
@@ -109,6 +109,10 @@ func (l *Index) pinned(i uint32, r *record) (*Entry, error) {
 // FindLocked is Find for a caller that holds the key's lock: it misses no valid record.
 func (l *Index) FindLocked(k Key) (e *Entry, err error) {
 	err = l.guard(func() error {
+		// Nobody else adds a record of the key: if there is certainly none, a lock shows nothing more.
+		if _, r, certain := l.search(k); r == nil && certain {
+			return nil
+		}
 		unlock, err := l.lockBucket(k.bucket())
 		if err != nil {
 			return err
@@ -156,7 +160,7 @@ func (l *Index) Publish(res *Reservation, o Object) (e *Entry, err error) {
 		}
 		fault.Point("index.publishing")
 		for {
-			_, old := l.search(o.Key)
+			_, old, _ := l.search(o.Key)
 			if old == nil {
 				break
 			}
@@ -168,6 +172,9 @@ func (l *Index) Publish(res *Reservation, o Object) (e *Entry, err error) {
 		// Link the record as a stale one, so that eviction finds it after a kill here. If two
 		// records of the key were valid, the older object could come back.
 		seq := nextUse(r.seq.Load(), 0) | uint64(r.sum())<<sumShift
+		// A search may still be at this record, from when it was in the chain before. It must not take
+		// the end of the free list for the end of the chain.
+		r.next.Store(l.bucket(r.bucket()).Load())
 		r.seq.Store(seq | stateStale)
 		l.link(i, r)
 		fault.Point("index.linked")

@@ -17,31 +17,36 @@ type bucket = atomic.Uint32
 const maxChain = 1 << 16
 
 // search finds the valid record of a key. Without the bucket's lock it may miss one while another
-// record of the chain is removed; the caller must pin the result and check it again.
-func (l *Index) search(k Key) (uint32, *record) {
-	i := l.bucket(k.bucket()).Load()
+// record of the chain is removed; the caller must pin the result and check it again. certain
+// reports that it missed none that was there during the whole search.
+func (l *Index) search(k Key) (i uint32, r *record, certain bool) {
+	i = l.bucket(k.bucket()).Load()
+	certain = true
 	for range maxChain {
 		if i == 0 {
-			break
+			return 0, nil, certain
 		}
 		r := l.record(i)
 		if r == nil {
 			break
 		}
-		switch state := byte(r.seq.Load()); {
+		seq := r.seq.Load()
+		switch state := byte(seq); {
 		case state == stateValid && r.key == k:
-			return i, r
-		case state == stateFree, state == stateMore, r.key.bucket() != k.bucket():
-			return 0, nil // it has just left this chain
+			return i, r, true
+		case state == stateFree, state == stateMore, r.bucket() != k.bucket():
+			return 0, nil, false // it has just left this chain
 		}
 		i = r.next.Load()
+		// A record that left the chain may have got another next meanwhile.
+		certain = certain && r.seq.Load() == seq
 	}
-	return 0, nil
+	return 0, nil, false
 }
 
 // link inserts a record at the head of the chain of its bucket, which must be locked.
 func (l *Index) link(i uint32, r *record) {
-	b := l.bucket(r.key.bucket())
+	b := l.bucket(r.bucket())
 	r.next.Store(b.Load())
 	b.Store(i)
 }
@@ -49,7 +54,7 @@ func (l *Index) link(i uint32, r *record) {
 // unlink removes a record from the chain of its bucket, which must be locked. It does nothing if
 // the record is not there.
 func (l *Index) unlink(i uint32, r *record) {
-	from := l.bucket(r.key.bucket())
+	from := l.bucket(r.bucket())
 	for range maxChain {
 		j := from.Load()
 		if j == 0 {

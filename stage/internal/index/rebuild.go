@@ -87,7 +87,7 @@ func (l *Index) isWhole(r *record, n uint32, more bits) bool {
 // the one checked later stays. Two can be valid if a replacement was not flushed before a power
 // loss.
 func (l *Index) resolveDuplicate(r *record, more bits) bool {
-	i, other := l.search(r.key)
+	i, other, _ := l.search(r.key)
 	if other == nil {
 		return true
 	}

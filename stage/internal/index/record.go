@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -25,6 +26,12 @@ type Key [16]byte
 type Version [16]byte
 
 func (k Key) bucket() uint32 { return *(*uint32)(unsafe.Pointer(&k[8])) % buckets }
+
+// bucket returns the bucket of the record's key. The load is atomic so that it stays in order with
+// those of seq and next: another process may be reusing the record.
+func (r *record) bucket() uint32 {
+	return atomic.LoadUint32((*uint32)(unsafe.Pointer(&r.key[8]))) % buckets
+}
 
 // lock returns the lock number of the key.
 func (k Key) lock() int64 { return lockKeys | int64(*(*uint64)(unsafe.Pointer(&k[0]))>>3) }
