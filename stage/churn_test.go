@@ -40,7 +40,7 @@ func mixed(id string, version int, most int64) *source {
 
 // verify reads a Reader and compares it with what its version should hold.
 func verify(r *Reader, s *source) error {
-	name := r.h.it.name
+	name := r.it.name
 	var version int
 	if _, err := fmt.Sscanf(r.Version().ETag, `"v%d"`, &version); err != nil {
 		return fmt.Errorf("%s has the version %q: %w", name, r.Version().ETag, err)
@@ -109,7 +109,7 @@ func verifyPath(rd *Reader, s *source) error {
 	var version int
 	fmt.Sscanf(rd.Version().ETag, `"v%d"`, &version)
 	b, err := os.ReadFile(path)
-	if name := rd.h.it.name; err != nil || !bytes.Equal(b, content(name, version, s.get(name).size)) {
+	if name := rd.it.name; err != nil || !bytes.Equal(b, content(name, version, s.get(name).size)) {
 		return fmt.Errorf("the file of %s: %d bytes, not those of version %d: %w", name, len(b), version, err)
 	}
 	return nil

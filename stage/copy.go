@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"time"
 
@@ -145,7 +146,7 @@ func (p *Pool) revalidate(ctx context.Context, it *item, e *index.Entry) (bool, 
 	}
 	now := time.Now()
 	p.count(countChecks, 1)
-	info, err := p.retry().Stat(ctx, it.src, it.name)
+	info, err := p.retry.Stat(ctx, it.src, it.name)
 	switch {
 	case err != nil: // even ErrNotExist: a server may answer so for a while
 		return false, err
@@ -262,7 +263,7 @@ func (p *Pool) begin(ctx context.Context, it *item) (objstore.Info, io.ReadClose
 	if k := it.known; k != nil && k.Size > p.o.RangeBytes && k.Versioned() && !k.NoRanges {
 		return *k, nil, nil
 	}
-	info, body, err := p.retry().Read(ctx, it.src, it.name, 0, p.o.RangeBytes, nil)
+	info, body, err := p.retry.Read(ctx, it.src, it.name, 0, p.o.RangeBytes, nil)
 	if err != nil {
 		return info, nil, err
 	}
@@ -271,7 +272,7 @@ func (p *Pool) begin(ctx context.Context, it *item) (objstore.Info, io.ReadClose
 	if (info.NoRanges || !info.Versioned()) && (info.Size < 0 || info.Size > p.o.RangeBytes) {
 		body.Close()
 		first := info
-		info, body, err = p.retry().Read(ctx, it.src, it.name, 0, -1, &first)
+		info, body, err = p.retry.Read(ctx, it.src, it.name, 0, -1, &first)
 		info.NoRanges = true
 	}
 	return info, body, err
@@ -296,7 +297,7 @@ func (p *Pool) reserveFor(ctx context.Context, it *item) (*index.Reservation, ou
 		seen == 0 && res.Grow(store.Charge(p.o.RangeBytes)-res.Charge(), p.limits()) {
 		return res, outcome{}
 	}
-	info, err := p.retry().Stat(ctx, it.src, it.name)
+	info, err := p.retry.Stat(ctx, it.src, it.name)
 	size := max(info.Size, 0)
 	o := outcome{size: size}
 	switch {
@@ -358,6 +359,8 @@ type download struct {
 	res  *index.Reservation
 	done int64 // bytes written so far of an object of unknown size
 
+	first part
+
 	unfinished *unfinished // lets callers read what has arrived; may be nil
 }
 
@@ -373,7 +376,8 @@ func (w *download) size() int64 {
 // all writes the whole object, whose first part is body, or still to be requested if body is nil,
 // and returns its size and checksum.
 func (w *download) all(body io.Reader) (size int64, crc uint32, err error) {
-	first := part{w: w, limit: -1}
+	first := &w.first
+	*first = part{w: w, limit: -1}
 	if w.info.Size >= 0 {
 		first.limit = w.info.Size
 		if !w.info.NoRanges {
@@ -385,7 +389,7 @@ func (w *download) all(body io.Reader) (size int64, crc uint32, err error) {
 	}
 	if first.limit >= 0 && w.info.Size > first.limit {
 		size = w.info.Size
-		crc, err = w.readParts(&first, body)
+		crc, err = w.readParts(first, body)
 	} else {
 		err = first.copyFrom(body)
 		size, crc = first.n, first.crc
@@ -402,17 +406,16 @@ func (w *download) all(body io.Reader) (size int64, crc uint32, err error) {
 	if want := w.info.CRC32C; len(want) == 4 && binary.BigEndian.Uint32(want) != crc {
 		return 0, 0, fmt.Errorf("%w: %s", errChecksum, w.it.id)
 	} else if len(want) != 4 && len(w.info.MD5) == md5.Size {
-		if err := w.checkMD5(first, size); err != nil {
+		if err := w.checkMD5(first.md5, size); err != nil {
 			return 0, 0, err
 		}
 	}
 	return size, crc, nil
 }
 
-// checkMD5 compares the object with the store's MD5. It reads an object again that came in several
-// parts.
-func (w *download) checkMD5(first part, size int64) error {
-	h := first.md5
+// checkMD5 compares the object with the store's MD5. h has received its bytes, or is nil if they came
+// in several parts and must be read again.
+func (w *download) checkMD5(h hash.Hash, size int64) error {
 	if h == nil {
 		h = md5.New()
 		buf := getBuffer()

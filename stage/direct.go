@@ -23,6 +23,7 @@ func Direct(o *Options) (*Pool, error) {
 func newPool(ctx context.Context, o Options) *Pool {
 	p := &Pool{o: o, opened: time.Now(), items: map[index.Key]*item{}, elsewhere: map[*item]struct{}{},
 		wake: make(chan struct{}, 1), ranges: make(chan struct{}, max(16, o.Ranges))}
+	p.retry = p.countingRetry()
 	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	return p
 }

@@ -47,8 +47,8 @@ func TestEnergonOpenInFullPool(t *testing.T) {
 		soon(t, "waiting", func() bool {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			return c.h.it.wanted == 2 &&
-				d.h.it.wanted == 2
+			return c.it.wanted == 2 &&
+				d.it.wanted == 2
 		})
 		close(s.get("c").middle)
 		wg.Wait()
@@ -174,7 +174,7 @@ func TestEnergonErrorGoesToWaitersOnly(t *testing.T) {
 			errs <- err
 		}()
 	}
-	soon(t, "two waiting", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return early.h.it.wanted == 2 })
+	soon(t, "two waiting", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return early.it.wanted == 2 })
 	close(gate)
 	for range 2 {
 		wantErr(t, <-errs, errFinal)

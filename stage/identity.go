@@ -27,25 +27,24 @@ const (
 // else of size and modification time. An Info that is not Versioned never has the hash of one that
 // is.
 func versionOf(i objstore.Info) (v index.Version) {
-	h := sha256.New()
 	var n [17]byte
 	binary.LittleEndian.PutUint64(n[1:], uint64(i.Size))
 	if !i.ModTime.IsZero() {
 		binary.LittleEndian.PutUint64(n[9:], uint64(i.ModTime.UnixNano()))
 	}
+	var buffer [128]byte
+	b := buffer[:0]
 	switch {
 	case !i.Versioned():
 		n[0] = hashWeak
-		h.Write(n[:])
-		h.Write([]byte(i.ETag))
+		b = append(append(b, n[:]...), i.ETag...)
 	case i.ETag != "":
-		n[0] = hashTag
-		h.Write(n[:1])
-		h.Write([]byte(i.ETag))
+		b = append(append(b, hashTag), i.ETag...)
 	default:
 		n[0] = hashTime
-		h.Write(n[:])
+		b = append(b, n[:]...)
 	}
-	copy(v[:], h.Sum(nil))
+	sum := sha256.Sum256(b)
+	copy(v[:], sum[:])
 	return v
 }

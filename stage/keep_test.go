@@ -118,7 +118,7 @@ func TestWantedAgainAtEndOfCopy(t *testing.T) {
 				second = p.Prefetch(s, "a")
 				if !prefetched {
 					go func() { _, err := second.Bytes(t.Context()); opened <- err }()
-					soon(t, "waiting", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return second.h.it.wanted == 1 })
+					soon(t, "waiting", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return second.it.wanted == 1 })
 				}
 			}
 			return nil

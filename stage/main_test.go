@@ -87,15 +87,15 @@ func within(t testing.TB, d time.Duration) context.Context {
 
 // stateOf is where a Ref's object is on its way.
 func stateOf(l *Ref) state {
-	p := l.h.it.p
+	p := l.it.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return l.h.it.state
+	return l.it.state
 }
 
 func become(t testing.TB, l *Ref, s state) {
 	t.Helper()
-	soon(t, fmt.Sprintf("%s becoming %s", l.h.it.name, stateNames[s]), func() bool { return stateOf(l) == s })
+	soon(t, fmt.Sprintf("%s becoming %s", l.it.name, stateNames[s]), func() bool { return stateOf(l) == s })
 }
 
 var stateNames = map[state]string{idle: "idle", queued: "queued", running: "running", waitingForSpace: "parked",
@@ -106,9 +106,9 @@ func wantBytes(t testing.TB, l *Ref, s *source, version int) {
 	t.Helper()
 	b, err := l.Bytes(within(t, time.Minute))
 	if err != nil {
-		t.Fatalf("%s: %v", l.h.it.name, err)
+		t.Fatalf("%s: %v", l.it.name, err)
 	}
-	name := l.h.it.name
+	name := l.it.name
 	if want := content(name, version, s.get(name).size); !bytes.Equal(b, want) {
 		t.Fatalf("%s: %d bytes that are not the %d of version %d", name, len(b), len(want), version)
 	}

@@ -90,14 +90,14 @@ func (memoryBody) Close() error { return nil }
 // asFile copies an object to a file of its own, in addition to the existing copy, and opens it.
 func (p *Pool) asFile(r *Reader) (*Reader, error) {
 	if !p.stages() {
-		return nil, fmt.Errorf("%w for a file of %s: the pool stages nothing", ErrNoSpace, r.h.it.id)
+		return nil, fmt.Errorf("%w for a file of %s: the pool stages nothing", ErrNoSpace, r.it.id)
 	}
 	version := r.Version()
 	var sum uint32 // distinguishes unversioned objects
 	if r.e != nil {
 		sum = r.e.CRC
 	}
-	key := keyOf(fmt.Sprintf("file\x00%s\x00%x\x00%x", r.h.it.id, versionOf(version), sum))
+	key := keyOf(fmt.Sprintf("file\x00%s\x00%x\x00%x", r.it.id, versionOf(version), sum))
 	p.mu.Lock()
 	if p.stopping {
 		p.mu.Unlock()
@@ -105,8 +105,8 @@ func (p *Pool) asFile(r *Reader) (*Reader, error) {
 	}
 	it := p.items[key]
 	if it == nil {
-		it = &item{p: p, src: &readerSource{r, version}, name: r.h.it.name, id: r.h.it.id + "#file", key: key,
-			file: true, drop: r.h.it.drop, size: version.Size}
+		it = &item{p: p, src: &readerSource{r, version}, name: r.it.name, id: r.it.id + "#file", key: key,
+			file: true, drop: r.it.drop, size: version.Size}
 		p.items[key] = it
 	}
 	it.refs++
@@ -118,13 +118,13 @@ func (p *Pool) asFile(r *Reader) (*Reader, error) {
 	}
 	if !f.Staged() {
 		err := fmt.Errorf("%w for a file of the %d bytes of %s", ErrNoSpace,
-			version.Size, r.h.it.id)
+			version.Size, r.it.id)
 		return nil, errors.Join(err, f.Close())
 	}
 	p.mu.Lock()
-	it.src = r.h.it.src // the item must not reference r, which would then never be collected
+	it.src = r.it.src // the item must not reference r, which would then never be collected
 	p.mu.Unlock()
-	return f, nil
+	return f.guarded(), nil
 }
 
 // readerSource is the source of an object that a Reader has open.
@@ -133,7 +133,7 @@ type readerSource struct {
 	version objstore.Info
 }
 
-func (a *readerSource) ID(string) string { return a.r.h.it.id + "#file" }
+func (a *readerSource) ID(string) string { return a.r.it.id + "#file" }
 
 func (a *readerSource) Describe(string) SourceInfo { return a.r.describe() }
 

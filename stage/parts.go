@@ -174,7 +174,7 @@ type partSum struct {
 
 // readPart requests one part and writes it.
 func (w *download) readPart(ctx context.Context, at, length int64) (uint32, error) {
-	info, body, err := w.p.retry().Read(ctx, w.it.src, w.it.name, at, length, &w.info)
+	info, body, err := w.p.retry.Read(ctx, w.it.src, w.it.name, at, length, &w.info)
 	if err != nil {
 		return 0, err
 	}
@@ -191,7 +191,7 @@ func (w *download) readPart(ctx context.Context, at, length int64) (uint32, erro
 // readRest reads the rest of an object of unknown size.
 func (w *download) readRest(size int64, crc uint32) (int64, uint32, error) {
 	for {
-		_, body, err := w.p.retry().Read(w.ctx, w.it.src, w.it.name, size, w.p.o.RangeBytes, &w.info)
+		_, body, err := w.p.retry.Read(w.ctx, w.it.src, w.it.name, size, w.p.o.RangeBytes, &w.info)
 		if err != nil {
 			return 0, 0, err
 		}

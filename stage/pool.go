@@ -45,6 +45,7 @@ type Pool struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // all goroutines
 	ranges chan struct{}  // slots for the further requests of large objects
+	retry  objstore.Retry // of the pool's requests
 
 	buffers bytepool.Pool // of Ref.Bytes
 
@@ -313,8 +314,8 @@ func (p *Pool) isFresh(checked time.Time) bool {
 	return p.o.MaxAge < 0 || !checked.Before(p.opened.Add(-p.o.MaxAge))
 }
 
-// retry returns the policy for the pool's requests, which also counts the retries.
-func (p *Pool) retry() objstore.Retry {
+// countingRetry returns Options.Retry as a policy that also counts the retries.
+func (p *Pool) countingRetry() objstore.Retry {
 	r := p.o.Retry
 	onRetry := r.OnRetry
 	r.OnRetry = func(err error) {

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"leat/internal/fault"
 	"leat/objstore"
@@ -19,7 +21,9 @@ import (
 // Reader reads one version of an object. ReadAt may be called concurrently; Read, Seek and Close by
 // one goroutine at a time.
 type Reader struct {
-	h      *handle
+	it       *item
+	released atomic.Bool
+
 	e      *index.Entry // nil: not staged
 	direct *direct
 	size   int64
@@ -36,20 +40,32 @@ type Reader struct {
 
 // newReader returns a Reader of an item and takes over the caller's reference. mu is held.
 func newReader(it *item, e *index.Entry, d *direct) *Reader {
-	r := &Reader{h: &handle{it: it}, e: e, direct: d}
+	r := &Reader{it: it, e: e, direct: d}
 	if e != nil {
 		r.size = e.Size
 	} else {
 		r.size = d.info.Size
 	}
-	r.h.cleanup = runtime.AddCleanup(r, (*handle).release, r.h)
 	return r
+}
+
+// guarded returns r, which is released even if the program loses it.
+func (r *Reader) guarded() *Reader {
+	runtime.SetFinalizer(r, (*Reader).lose)
+	return r
+}
+
+// lose releases a Reader that the program lost.
+func (r *Reader) lose() {
+	if !r.released.Swap(true) {
+		go r.it.p.release(r.it) // other finalizers must not wait for it
+	}
 }
 
 // Size returns the size of the object in bytes.
 func (r *Reader) Size() int64 { return r.size }
 
-func (r *Reader) describe() SourceInfo { return describe(r.h.it.src, r.h.it.name) }
+func (r *Reader) describe() SourceInfo { return describe(r.it.src, r.it.name) }
 
 // Staged reports whether the bytes are on the local disk. Otherwise there was no space for them:
 // they are in memory, or, for large objects, read from the source as needed.
@@ -59,7 +75,7 @@ func (r *Reader) Staged() bool { return r.e != nil }
 func (r *Reader) Version() objstore.Info {
 	if r.e != nil {
 		m := infoOf(r.e)
-		m.Name = r.h.it.name
+		m.Name = r.it.name
 		return *m
 	}
 	return r.direct.info
@@ -67,22 +83,22 @@ func (r *Reader) Version() objstore.Info {
 
 // ReadAt implements io.ReaderAt. Bytes that the disk fails to return are read from the source.
 func (r *Reader) ReadAt(b []byte, at int64) (int, error) {
-	return r.readAtContext(r.h.it.p.ctx, b, at)
+	return r.readAtContext(r.it.p.ctx, b, at)
 }
 
-// readAtContext is ReadAt with a context that ends the requests to the source.
+// readAtContext is ReadAt with a context that ends the requests to the source, as Close does.
 func (r *Reader) readAtContext(ctx context.Context, b []byte, at int64) (int, error) {
-	p := r.h.it.p
+	p := r.it.p
 	if !p.enter() {
 		return 0, ErrClosed
 	}
 	defer p.leave()
-	if r.h.released.Load() {
+	if r.released.Load() {
 		return 0, ErrClosed
 	}
 	defer runtime.KeepAlive(r)
 	if at < 0 {
-		return 0, fmt.Errorf("reading %s: the offset is %d, expected 0 or more", r.h.it.id, at)
+		return 0, fmt.Errorf("reading %s: the offset is %d, expected 0 or more", r.it.id, at)
 	}
 	want := b
 	if at >= r.size {
@@ -112,13 +128,13 @@ func (r *Reader) readAt(ctx context.Context, b []byte, at int64) (int, error) {
 	if n == len(b) {
 		return n, nil
 	}
-	p := r.h.it.p
+	p := r.it.p
 	p.count(countDamaged, 1)
-	p.o.Logger.Warn("staged copy not readable", "object", r.h.it.id, "error", err)
+	p.o.Logger.Warn("staged copy not readable", "object", r.it.id, "error", err)
 	r.e.Discard()
 	version := infoOf(r.e)
 	if !version.Versioned() {
-		return n, fmt.Errorf("reading %s: %w", r.h.it.id, err)
+		return n, fmt.Errorf("reading %s: %w", r.it.id, err)
 	}
 	m, err := r.fromSource(ctx, b[n:], at+int64(n), version)
 	return n + m, err
@@ -126,7 +142,7 @@ func (r *Reader) readAt(ctx context.Context, b []byte, at int64) (int, error) {
 
 func (r *Reader) fromDisk(b []byte, at int64) (int, error) {
 	fault.Point("stage.reading")
-	p := r.h.it.p
+	p := r.it.p
 	if r.e.Place.Packed() {
 		return p.store.ReadAt(r.e.Place, b, at)
 	}
@@ -150,11 +166,13 @@ var ErrUnversioned = errors.New("its source has no versions: it can only be read
 
 // fromSource reads bytes of the given version from the source.
 func (r *Reader) fromSource(ctx context.Context, b []byte, at int64, version *objstore.Info) (int, error) {
-	it := r.h.it
+	it := r.it
 	if !version.Versioned() {
 		return 0, fmt.Errorf("reading %s from byte %d: %w", it.id, at, ErrUnversioned)
 	}
-	_, body, err := it.p.retry().Read(ctx, it.src, it.name, at, int64(len(b)), version)
+	ctx, cancel := it.p.within(ctx)
+	defer cancel()
+	_, body, err := it.p.retry.Read(ctx, it.src, it.name, at, int64(len(b)), version)
 	if err != nil {
 		return 0, err
 	}
@@ -169,7 +187,7 @@ func (r *Reader) fromSource(ctx context.Context, b []byte, at int64, version *ob
 // Read implements io.Reader.
 func (r *Reader) Read(b []byte) (int, error) {
 	if r.e == nil && r.direct.bytes == nil {
-		return r.stream(r.h.it.p.ctx, b)
+		return r.stream(r.it.p.ctx, b)
 	}
 	n, err := r.ReadAt(b, r.at)
 	r.at += int64(n)
@@ -182,12 +200,12 @@ func (r *Reader) Read(b []byte) (int, error) {
 // stream reads the next bytes of a large object that is not staged, by one request for the whole
 // rest. ctx ends the request, which later calls share.
 func (r *Reader) stream(ctx context.Context, b []byte) (int, error) {
-	it := r.h.it
+	it := r.it
 	if !it.p.enter() {
 		return 0, ErrClosed
 	}
 	defer it.p.leave()
-	if r.h.released.Load() {
+	if r.released.Load() {
 		return 0, ErrClosed
 	}
 	if r.at >= r.size {
@@ -201,7 +219,7 @@ func (r *Reader) stream(ctx context.Context, b []byte) (int, error) {
 		if r.streamed && !r.direct.info.Versioned() {
 			return 0, fmt.Errorf("reading %s from byte %d: %w", it.id, r.at, ErrUnversioned)
 		}
-		_, body, err := it.p.retry().Read(ctx, it.src, it.name, r.at, -1, &r.direct.info)
+		_, body, err := it.p.retry.Read(ctx, it.src, it.name, r.at, -1, &r.direct.info)
 		if err != nil {
 			return 0, err
 		}
@@ -230,10 +248,10 @@ func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	case io.SeekEnd:
 		offset += r.size
 	default:
-		return 0, fmt.Errorf("seeking in %s: whence is %d, expected 0, 1 or 2", r.h.it.id, whence)
+		return 0, fmt.Errorf("seeking in %s: whence is %d, expected 0, 1 or 2", r.it.id, whence)
 	}
 	if offset < 0 {
-		return 0, fmt.Errorf("seeking in %s: the position is %d, expected 0 or more", r.h.it.id, offset)
+		return 0, fmt.Errorf("seeking in %s: the position is %d, expected 0 or more", r.it.id, offset)
 	}
 	r.at = offset
 	return offset, nil
@@ -247,7 +265,7 @@ func (r *Reader) bytes(ctx context.Context) ([]byte, error) {
 	if r.e == nil {
 		return r.append(ctx, nil)
 	}
-	return r.append(ctx, r.h.it.p.buffers.Get(int(r.size))[:0])
+	return r.append(ctx, r.it.p.buffers.Get(int(r.size))[:0])
 }
 
 // readStep is how many bytes are read from the local disk between two checks of the context.
@@ -258,15 +276,11 @@ func (r *Reader) append(ctx context.Context, b []byte) ([]byte, error) {
 	if r.e == nil && r.direct.bytes != nil {
 		return append(b, r.direct.bytes...), nil
 	}
-	p := r.h.it.p
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(p.ctx, cancel)()
 	all, err := r.appendContext(ctx, b)
 	switch {
 	case err == nil:
 		return all, nil
-	case p.ctx.Err() != nil:
+	case r.it.p.ctx.Err() != nil:
 		err = ErrClosed
 	}
 	return b, err
@@ -274,13 +288,15 @@ func (r *Reader) append(ctx context.Context, b []byte) ([]byte, error) {
 
 func (r *Reader) appendContext(ctx context.Context, b []byte) ([]byte, error) {
 	if r.e == nil { // the announced size may be wrong: memory grows with the bytes
+		ctx, cancel := r.it.p.within(ctx)
+		defer cancel()
 		more := bytes.NewBuffer(b)
 		_, err := more.ReadFrom(streamReader{ctx, r})
 		return more.Bytes(), err
 	}
 	b = slices.Grow(b, int(r.size))
 	for at := int64(0); at < r.size; {
-		if err := ctx.Err(); err != nil {
+		if err := cmp.Or(ctx.Err(), r.it.p.ctx.Err()); err != nil {
 			return nil, err
 		}
 		n, err := r.readAtContext(ctx, b[len(b):len(b)+int(min(readStep, r.size-at))], at)
@@ -293,6 +309,13 @@ func (r *Reader) appendContext(ctx context.Context, b []byte) ([]byte, error) {
 		b, at = b[:len(b)+n], at+int64(n)
 	}
 	return b, nil
+}
+
+// within returns a context that ends with ctx or with the pool.
+func (p *Pool) within(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(p.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
 }
 
 // streamReader is an io.Reader of a large object that is not staged. ctx ends it.
@@ -314,7 +337,7 @@ func (s streamReader) Read(b []byte) (int, error) {
 // small object is copied to a file of its own. The error is ErrNoSpace if there is no space for
 // that.
 func (r *Reader) Path() (string, error) {
-	if r.h.released.Load() {
+	if r.released.Load() {
 		return "", ErrClosed
 	}
 	r.mu.Lock()
@@ -322,7 +345,7 @@ func (r *Reader) Path() (string, error) {
 	e := r.e
 	if e == nil || e.Place.Packed() {
 		if r.path == nil {
-			f, err := r.h.it.p.asFile(r)
+			f, err := r.it.p.asFile(r)
 			if err != nil {
 				return "", err
 			}
@@ -330,7 +353,7 @@ func (r *Reader) Path() (string, error) {
 		}
 		e = r.path.e
 	}
-	p := r.h.it.p
+	p := r.it.p
 	if !p.enter() {
 		return "", ErrClosed
 	}
@@ -340,10 +363,10 @@ func (r *Reader) Path() (string, error) {
 
 // Close ends the use of the object by this Reader. It may be called again.
 func (r *Reader) Close() error {
-	r.h.cleanup.Stop()
-	if r.h.released.Load() {
+	if r.released.Swap(true) {
 		return nil
 	}
+	runtime.SetFinalizer(r, nil)
 	var err error
 	r.mu.Lock()
 	if r.f != nil {
@@ -358,7 +381,7 @@ func (r *Reader) Close() error {
 		err = errors.Join(err, r.path.Close())
 	}
 	r.mu.Unlock()
-	r.h.release()
+	r.it.p.release(r.it)
 	return err
 }
 

@@ -18,49 +18,58 @@ import (
 
 // Ref is a reference to a requested object. It may be used by many goroutines and opened any number
 // of times. The object is not evicted before Release.
-type Ref struct{ h *handle }
-
-// handle is a reference to an item that is released once.
-type handle struct {
+type Ref struct {
 	it       *item
 	released atomic.Bool
-	cleanup  runtime.Cleanup
 }
 
 func newRef(it *item, held bool) *Ref {
-	l := &Ref{h: &handle{it: it}}
-	if !held {
-		l.h.released.Store(true)
-		return l
+	l := &Ref{it: it}
+	if held {
+		// A Ref that the program lost must not keep its space for ever. A cleanup would take three
+		// more objects, which the garbage collector visits again and again.
+		runtime.SetFinalizer(l, (*Ref).lose)
+	} else {
+		l.released.Store(true)
 	}
-	// A Ref that the program lost must not keep its space for ever.
-	l.h.cleanup = runtime.AddCleanup(l, (*handle).release, l.h)
 	return l
 }
 
-func (h *handle) release() {
-	if h.released.CompareAndSwap(false, true) {
-		h.it.p.release(h.it)
+// lose releases a Ref that the program lost.
+func (l *Ref) lose() {
+	if !l.released.Swap(true) {
+		go l.it.p.release(l.it) // other finalizers must not wait for it
 	}
 }
 
 // Release ends the use of the object by this Ref; open Readers stay valid. It may be called again.
 func (l *Ref) Release() {
-	l.h.cleanup.Stop()
-	l.h.release()
+	if !l.released.Swap(true) {
+		runtime.SetFinalizer(l, nil)
+		l.it.p.release(l.it)
+	}
 }
 
 // Info returns the origin of the object.
-func (l *Ref) Info() SourceInfo { return describe(l.h.it.src, l.h.it.name) }
+func (l *Ref) Info() SourceInfo { return describe(l.it.src, l.it.name) }
 
 // Open waits until the object is staged and opens it. A queued object is copied at once, and one
 // that waits for space is read without being staged. ctx ends the wait, not the copy. After an
 // error the next call tries again. The caller closes the Reader.
 func (l *Ref) Open(ctx context.Context) (*Reader, error) {
-	it := l.h.it
+	r, err := l.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.guarded(), nil
+}
+
+// open is Open for a caller that is certain to close the Reader.
+func (l *Ref) open(ctx context.Context) (*Reader, error) {
+	it := l.it
 	p := it.p
 	p.mu.Lock()
-	if p.stopping || l.h.released.Load() {
+	if p.stopping || l.released.Load() {
 		p.mu.Unlock()
 		return nil, ErrClosed
 	}
@@ -94,7 +103,7 @@ func (l *Ref) Append(ctx context.Context, b []byte) ([]byte, error) {
 // beginning can succeed.
 func (l *Ref) read(ctx context.Context, all func(*Reader) ([]byte, error)) ([]byte, error) {
 	for tries := 0; ; tries++ {
-		r, err := l.Open(ctx)
+		r, err := l.open(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +116,7 @@ func (l *Ref) read(ctx context.Context, all func(*Reader) ([]byte, error)) ([]by
 		if staged || tries == restarts || !canRestart(err) || ctx.Err() != nil {
 			return nil, err
 		}
-		l.h.it.p.count(countRetries, 1)
+		l.it.p.count(countRetries, 1)
 	}
 }
 
@@ -242,7 +251,7 @@ func (p *Pool) readAll(ctx context.Context, src Source, name string, limit int64
 
 // readOnce is readAll without another attempt from the beginning.
 func (p *Pool) readOnce(ctx context.Context, src Source, name string, limit int64) ([]byte, objstore.Info, error) {
-	info, body, err := p.retry().Read(ctx, src, name, 0, -1, nil)
+	info, body, err := p.retry.Read(ctx, src, name, 0, -1, nil)
 	if err != nil {
 		return nil, info, err
 	}

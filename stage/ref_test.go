@@ -61,7 +61,7 @@ func TestOpenDuringCopy(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { _, err := l.Open(ctx); done <- err }()
-	soon(t, "waiting", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return l.h.it.wanted == 1 })
+	soon(t, "waiting", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return l.it.wanted == 1 })
 	cancel() // ends the waiting, not the copy
 	wantErr(t, <-done, context.Canceled)
 	close(middle)
@@ -117,7 +117,7 @@ func TestDirectReadIsShared(t *testing.T) {
 			}
 		})
 	}
-	soon(t, "four waiting", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return b.h.it.wanted == 4 })
+	soon(t, "four waiting", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return b.it.wanted == 4 })
 	close(gate)
 	wg.Wait()
 	if _, _, given := s.count("b"); given-before != 64*kib {

@@ -46,8 +46,8 @@ func TestShuffleBufferLargerThanLimit(t *testing.T) {
 						continue
 					}
 					b, err := l.Bytes(t.Context())
-					if err != nil || !bytes.Equal(b, content(l.h.it.name, 0, 200)) {
-						t.Errorf("run %d, %s: %d bytes, %v", run, l.h.it.name, len(b), err)
+					if err != nil || !bytes.Equal(b, content(l.it.name, 0, 200)) {
+						t.Errorf("run %d, %s: %d bytes, %v", run, l.it.name, len(b), err)
 					}
 					l.Release()
 				}

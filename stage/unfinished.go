@@ -166,11 +166,11 @@ func (l *Ref) waitRange(ctx context.Context, version objstore.Info, at, bytes in
 
 // WaitCopy waits for the end of a copy that is in progress, whatever its result.
 func (l *Ref) WaitCopy(ctx context.Context) error {
-	it := l.h.it
+	it := l.it
 	p := it.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for it.state == running && !p.stopping && !l.h.released.Load() {
+	for it.state == running && !p.stopping && !l.released.Load() {
 		if err := p.await(ctx, it); err != nil {
 			return err
 		}
@@ -183,10 +183,10 @@ func (l *Ref) WaitCopy(ctx context.Context) error {
 // may begin one and sets failures. Further calls return the error of a copy that failed since then.
 func (l *Ref) unfinished(ctx context.Context, version objstore.Info, first bool,
 	failures *int) (*unfinished, error) {
-	it := l.h.it
+	it := l.it
 	p := it.p
 	p.mu.Lock()
-	if p.stopping || l.h.released.Load() {
+	if p.stopping || l.released.Load() {
 		p.mu.Unlock()
 		return nil, ErrClosed
 	}

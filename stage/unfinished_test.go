@@ -23,7 +23,7 @@ import (
 // readEarly reads from a copy in progress and compares the bytes.
 func readEarly(t testing.TB, l *Ref, s *source, version int, at, n int64) bool {
 	t.Helper()
-	name := l.h.it.name
+	name := l.it.name
 	o := s.get(name)
 	o.version = version
 	b := make([]byte, n)
@@ -245,7 +245,7 @@ func testDiskFillsDuringWait(t *testing.T) {
 		}
 		waits := func() bool { // for the bytes of this copy
 			p.mu.Lock()
-			u := l.h.it.unfinished
+			u := l.it.unfinished
 			p.mu.Unlock()
 			if u == nil {
 				return false

@@ -106,7 +106,7 @@ func TestUnpackDamaged(t *testing.T) {
 	l := p.Prefetch(s, "a")
 	wantBytes(t, l, s, 0)
 	p.mu.Lock()
-	place := l.h.it.entry.Place
+	place := l.it.entry.Place
 	p.mu.Unlock()
 	damage(t, p.store.Path(place), place.Offset+17)
 	l.Release()
@@ -114,7 +114,7 @@ func TestUnpackDamaged(t *testing.T) {
 	defer l.Release()
 	must(t, l.WaitStaged(within(t, time.Minute)))
 	p.mu.Lock()
-	packed := l.h.it.entry.Place.Packed()
+	packed := l.it.entry.Place.Packed()
 	p.mu.Unlock()
 	if !packed {
 		t.Error("the damage has got a right checksum")

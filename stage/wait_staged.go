@@ -15,13 +15,13 @@ import (
 // staging; and ErrStopped if a stopped process copies the object and has not continued within
 // Options.Retry.StallTimeout. ctx ends the wait, not the copy.
 func (l *Ref) WaitStaged(ctx context.Context) error {
-	it := l.h.it
+	it := l.it
 	p := it.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var timeout <-chan time.Time // for a copy of another process
 	for {
-		if p.stopping || l.h.released.Load() {
+		if p.stopping || l.released.Load() {
 			return ErrClosed
 		}
 		switch it.state {
