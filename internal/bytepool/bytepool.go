@@ -51,7 +51,12 @@ func (p *Pool) Get(n int) []byte {
 	if b := p.take(n); b != nil {
 		return b
 	}
-	return make([]byte, n)
+	if n < smallest {
+		return make([]byte, n)
+	}
+	b := unzeroed(n)
+	clear(b[:len(mark)]) // it may be memory that was recycled and freed
+	return b
 }
 
 // Clone returns a copy of b in recycled or new memory. It is not nil.

@@ -2,8 +2,10 @@ package bytepool
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 )
@@ -108,6 +110,56 @@ func TestNoSliceIsLentTwice(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+func TestNewMemoryIsOfOneSlice(t *testing.T) {
+	for _, n := range []int{1, smallest, 5000, 100 << 10, 3 << 20} {
+		var all [][]byte
+		for i := range 20 {
+			b := unzeroed(n)
+			if len(b) != n || cap(b) != n {
+				t.Fatalf("%d bytes of %d, expected %d", len(b), cap(b), n)
+			}
+			for j := range b {
+				b[j] = byte(i)
+			}
+			if all = append(all, b); i%5 == 4 {
+				runtime.GC()
+			}
+		}
+		for i, b := range all {
+			if bytes.Count(b, []byte{byte(i)}) != n {
+				t.Fatalf("slice %d of %d bytes shares memory", i, n)
+			}
+		}
+	}
+}
+
+func TestNewMemoryIsNotMarked(t *testing.T) {
+	var p Pool
+	for range 1000 {
+		b := p.Get(5000)
+		if bytes.HasPrefix(b, mark) {
+			t.Fatal("memory that nobody recycled is marked")
+		}
+		copy(b, mark) // as the pool marks what the collector then frees
+		if b = p.Get(5000); bytes.HasPrefix(b, mark) {
+			t.Fatal("memory that nobody recycled is marked")
+		}
+	}
+}
+
+func BenchmarkGet(b *testing.B) {
+	var p Pool
+	for _, n := range []int{4 << 10, 100 << 10, 1 << 20} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.SetBytes(int64(n))
+			b.ReportAllocs()
+			for b.Loop() {
+				p.Get(n)
+			}
+		})
+	}
 }
 
 func BenchmarkRecycle(b *testing.B) {
