@@ -142,6 +142,27 @@ func BenchmarkIndex(b *testing.B) {
 				}
 			}
 		})
+		const pins = 2000
+		pinned := make([]*Entry, pins)
+		for k := range pinned {
+			pinned[k] = ok(l.bring(object(n+k, 0)))(b)
+		}
+		left += pins
+		b.Run(fmt.Sprintf("Evict one of %d with %d pins", n, pins), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if left == pins {
+					b.Fatal("none is left")
+				}
+				left--
+				if _, err := l.Evict(func() bool { return l.h.files.Load() <= left }); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		for _, e := range pinned {
+			e.Unpin()
+		}
 		b.Run("Open and Close", func(b *testing.B) {
 			l.close(b)
 			for b.Loop() {

@@ -161,6 +161,7 @@ type marked struct {
 	candidate
 	r      *record
 	unlock func()
+	pinned bool // by a live process; see findPinned
 }
 
 // evictSome evicts the unpinned candidates until enough returns true.
@@ -194,17 +195,13 @@ func (l *Index) evictMarked(marks []marked, enough func() bool) (evicted int, er
 	}
 	defer func() { unmark(marks) }()
 	fault.Point("index.marked")
-	pinned := map[uint32]bool{}
-	for _, m := range marks {
-		pinned[m.rec] = false
-	}
-	if err := l.pinnedBy(pinned); err != nil {
+	if err := l.findPinned(marks); err != nil {
 		return evicted, err
 	}
 	fault.Point("index.pins read")
 	stay := marks[:0]
 	for i, m := range marks {
-		if pinned[m.rec] || enough() && byte(m.seq) == stateValid {
+		if m.pinned || enough() && byte(m.seq) == stateValid {
 			stay = append(stay, m)
 			continue
 		}
@@ -248,7 +245,7 @@ func (l *Index) mark(c candidate) (marked, error) {
 	if byte(c.seq) == stateEvicting {
 		c.seq = withState(c.seq, stateStale) // its evicting process died
 	}
-	return marked{c, r, unlock}, nil
+	return marked{candidate: c, r: r, unlock: unlock}, nil
 }
 
 // remove frees the bytes of a marked object, then its record: after a kill in between, the next

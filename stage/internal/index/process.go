@@ -292,19 +292,19 @@ func (l *Index) dropPeers() {
 	l.peers = nil
 }
 
-// pinnedBy sets those of the records, all of them in state evicting, that a live process pins.
-func (l *Index) pinnedBy(records map[uint32]bool) error {
+// findPinned sets pinned of the marked records that a live process pins.
+func (l *Index) findPinned(marks []marked) error {
 	l.peersMu.Lock()
 	defer l.peersMu.Unlock()
 	if err := l.refresh(); err != nil {
 		return err
 	}
 	if l.own != nil {
-		markPinned(records, l.own.data)
+		markPinned(marks, l.own.data)
 	}
 	dead := false
 	for _, p := range l.peers {
-		if !markPinned(records, p.data) {
+		if !markPinned(marks, p.data) {
 			continue
 		}
 		// Pins of a dead process don't count. A process that removed its file may have died before
@@ -318,23 +318,23 @@ func (l *Index) pinnedBy(records map[uint32]bool) error {
 		return nil
 	}
 	l.joins.Store(0) // force a refresh
-	for i := range records {
-		records[i] = false
+	for i := range marks {
+		marks[i].pinned = false
 	}
 	if err := l.refresh(); err != nil {
 		return err
 	}
 	if l.own != nil {
-		markPinned(records, l.own.data)
+		markPinned(marks, l.own.data)
 	}
 	for _, p := range l.peers {
-		markPinned(records, p.data)
+		markPinned(marks, p.data)
 	}
 	return nil
 }
 
 // inUse returns which of the first n records are pinned. It is an estimate: a process may have
-// died, and pins change; pinnedBy decides.
+// died, and pins change; findPinned decides.
 func (l *Index) inUse(n uint32) (bits, error) {
 	l.peersMu.Lock()
 	defer l.peersMu.Unlock()
@@ -359,14 +359,18 @@ func (l *Index) inUse(n uint32) (bits, error) {
 	return used, nil
 }
 
-// markPinned sets those of the records that a process's file pins, and reports whether there are
-// any.
-func markPinned(records map[uint32]bool, data []byte) (any bool) {
+// markPinned sets pinned of the records that a process's file pins, and reports whether there are
+// any. There are a few records and perhaps many pins.
+func markPinned(marks []marked, data []byte) (any bool) {
 	pins := pinsOf(data)
 	for i := range pins {
-		if v := pins[i].Load(); v != 0 {
-			if _, ok := records[v]; ok {
-				records[v], any = true, true
+		v := pins[i].Load()
+		if v == 0 {
+			continue
+		}
+		for j := range marks {
+			if marks[j].rec == v {
+				marks[j].pinned, any = true, true
 			}
 		}
 	}
