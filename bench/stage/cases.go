@@ -35,6 +35,7 @@ const (
 	costReuse    = "one read of a file into the same memory, %s"
 	costGet      = "the source alone, read into new memory"
 	costWrite    = "one write to a file, %s"
+	costAlone    = "one write to one of as many files as processors, one writer each, %s"
 	costRead     = "one read of a file into new memory, %s"
 	costWire     = "from a server: leat, staged and read"
 	costWireInto = "from a server: leat, staged and read into the same memory"

@@ -51,7 +51,8 @@ func (b *bench) cost(p place) error {
 		return err
 	}
 	for _, x := range []struct{ op, line string }{{opRecycled, costRecycled}, {opCopy, costCopy},
-		{opPlain, costPlain}, {opWrite, costWrite}, {opRead, costRead}, {opReuse, costReuse}} {
+		{opPlain, costPlain}, {opWrite, costWrite}, {opAlone, costAlone}, {opRead, costRead},
+		{opReuse, costReuse}} {
 		err := b.in(p, func(dir string) error {
 			a, err := b.one("cost-"+x.op+"-"+p.name+".prof", b.small(x.op, dir))
 			if err == nil {

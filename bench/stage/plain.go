@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 
@@ -167,16 +168,38 @@ func (w *worker) look(get func(i int) ([]byte, error)) error {
 }
 
 // writeAll is the least that staging takes: each object is written to a file by one call. It is one
-// file, as a stage packs small objects.
+// file, as a stage packs small objects. The kernel lets one goroutine at a time write to it, and
+// the others spin.
 func (w *worker) writeAll() error {
 	f, err := os.OpenFile(filepath.Join(w.Dir, "all"), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	return w.each(func(i int) error { return w.writeOne(f, i) })
+}
+
+func (w *worker) writeOne(f *os.File, i int) error {
+	_, err := f.WriteAt(w.object(i).bytes(0), int64(i)*w.Size)
+	return err
+}
+
+// writeAlone is writeAll with a file for each processor, to which one goroutine at a time writes.
+func (w *worker) writeAlone() error {
+	n := runtime.GOMAXPROCS(0)
+	free := make(chan *os.File, n)
+	for i := range n {
+		f, err := os.OpenFile(filepath.Join(w.Dir, strconv.Itoa(i)), os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		free <- f
+	}
 	return w.each(func(i int) error {
-		_, err := f.WriteAt(w.object(i).bytes(0), int64(i)*w.Size)
-		return err
+		f := <-free
+		defer func() { free <- f }()
+		return w.writeOne(f, i)
 	})
 }
 

@@ -27,6 +27,7 @@ const (
 	opBare     = "bare"     // the same by net/http alone
 	opBareIn   = "barein"   // the same, each goroutine into the same memory again and again
 	opWrite    = "write"    // one write to a file of the same directory for each
+	opAlone    = "alone"    // the same to a file that no other goroutine writes to meanwhile
 	opRead     = "read"     // one read of such a file into new memory for each
 	opReuse    = "reuse"    // the same into the same memory
 	opMemory   = "memory"   // opStage; what counts is the memory of the process

@@ -110,7 +110,8 @@ func (w *worker) epochs() (all []epoch, err error) {
 	do := map[string]func() error{opStage: w.stageAll, opInto: w.stageAll, opRecycled: w.stageAll,
 		opMemory: w.stageAll, opCopy: w.copyAll,
 		opPlain: w.plain, opGet: w.getAll,
-		opBare: w.bareAll, opBareIn: w.bareAll, opWrite: w.writeAll, opRead: w.readAll, opReuse: w.readAll,
+		opBare: w.bareAll, opBareIn: w.bareAll, opWrite: w.writeAll,
+		opAlone: w.writeAlone, opRead: w.readAll, opReuse: w.readAll,
 		opNDVI: w.ndvi, opHits: w.readEpoch}[w.Op]
 	if do == nil {
 		return nil, fmt.Errorf("%q: no such task", w.Op)
