@@ -67,6 +67,7 @@ type Pool struct {
 	diskFull  atomic.Int64             // when a full disk was last warned of
 	last      atomic.Pointer[Counters] // counters at Close; nil before
 	warned    atomic.Bool
+	spare     spareSpace
 	seen      atomic.Int64                 // size of the object copied last
 	direct    [index.Counters]atomic.Int64 // counters of a pool without an index
 }

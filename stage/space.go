@@ -3,6 +3,8 @@
 package stage
 
 import (
+	"math"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -82,14 +84,46 @@ func (p *Pool) freeDisk(n int64) bool {
 
 // diskHas reports whether MinFree of the disk stays free after n more bytes.
 func (p *Pool) diskHas(n int64) bool {
-	if p.o.MinFree == 0 {
+	if p.o.MinFree == 0 || p.spare.take(n) {
 		return true
 	}
 	var st unix.Statfs_t
 	if unix.Fstatfs(p.dir.Fd(), &st) != nil {
 		return true
 	}
-	return float64(st.Bavail)*float64(st.Bsize)-float64(n) >= p.o.MinFree*float64(st.Blocks)*float64(st.Bsize)
+	left := float64(st.Bavail)*float64(st.Bsize) - p.o.MinFree*float64(st.Blocks)*float64(st.Bsize)
+	p.spare.set(left - float64(n))
+	return left >= float64(n)
+}
+
+const (
+	// spareFrom is the free space beyond MinFree, in bytes, from which a pool does not look at the
+	// disk for each object: the kernel adds the counts of all processors each time.
+	spareFrom = 4 << 30
+	// spareShare of that space may be used without another look, by each process.
+	spareShare = 1.0 / 64
+	// spareTime limits the time without another look. No disk takes the rest in it.
+	spareTime = 10 * time.Millisecond
+)
+
+// spareSpace is space of the disk that was free a moment ago.
+type spareSpace struct {
+	bytes atomic.Int64
+	until atomic.Int64 // Unix time in nanoseconds
+}
+
+// set notes that so many bytes beyond MinFree are free.
+func (s *spareSpace) set(left float64) {
+	if left >= spareFrom {
+		s.bytes.Store(int64(min(left*spareShare, math.MaxInt64/2)))
+		s.until.Store(time.Now().Add(spareTime).UnixNano())
+	}
+}
+
+// take takes n of the bytes and reports whether that many were left.
+func (s *spareSpace) take(n int64) bool {
+	left := time.Duration(s.until.Load() - time.Now().UnixNano())
+	return left > 0 && left <= spareTime && s.bytes.Add(-n) >= 0
 }
 
 // warnFull warns of a full disk, at most once a minute.
