@@ -413,8 +413,8 @@ func (w *download) all(body io.Reader) (size int64, crc uint32, err error) {
 	return size, crc, nil
 }
 
-// checkMD5 compares the object with the store's MD5. h has received its bytes, or is nil if they came
-// in several parts and must be read again.
+// checkMD5 compares the object with the store's MD5. h has received its bytes, or is nil if they
+// came in several parts and must be read again.
 func (w *download) checkMD5(h hash.Hash, size int64) error {
 	if h == nil {
 		h = md5.New()

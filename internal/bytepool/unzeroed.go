@@ -12,6 +12,6 @@ func unzeroed(n int) []byte {
 	var b strings.Builder
 	b.Grow(n)
 	b.WriteByte(0) // the pointer of an empty string is undefined
-	// Nobody else has the string, whose memory has room for n bytes: writing to it is safe.
+	// Nobody else has the string, whose memory has at least n bytes: writing to it is safe.
 	return unsafe.Slice(unsafe.StringData(b.String()), n)
 }

@@ -109,7 +109,8 @@ func (l *Index) pinned(i uint32, r *record) (*Entry, error) {
 // FindLocked is Find for a caller that holds the key's lock: it misses no valid record.
 func (l *Index) FindLocked(k Key) (e *Entry, err error) {
 	err = l.guard(func() error {
-		// Nobody else adds a record of the key: if there is certainly none, a lock shows nothing more.
+		// Nobody else adds a record of the key: if there is certainly none, the lock shows nothing
+		// more.
 		if _, r, certain := l.search(k); r == nil && certain {
 			return nil
 		}
@@ -172,8 +173,8 @@ func (l *Index) Publish(res *Reservation, o Object) (e *Entry, err error) {
 		// Link the record as a stale one, so that eviction finds it after a kill here. If two
 		// records of the key were valid, the older object could come back.
 		seq := nextUse(r.seq.Load(), 0) | uint64(r.sum())<<sumShift
-		// A search may still be at this record, from when it was in the chain before. It must not take
-		// the end of the free list for the end of the chain.
+		// A search may still be at this record, from when it was in the chain before. It must not
+		// take the end of the free list for the end of the chain.
 		r.next.Store(l.bucket(r.bucket()).Load())
 		r.seq.Store(seq | stateStale)
 		l.link(i, r)
