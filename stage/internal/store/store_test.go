@@ -212,6 +212,63 @@ func TestConcurrentUse(t *testing.T) {
 	})
 }
 
+// TestOpenWritersHaveSegmentsOfTheirOwn writes with more Writers than there are segments.
+func TestOpenWritersHaveSegmentsOfTheirOwn(t *testing.T) {
+	defer func(n int) { maxActive = n }(maxActive)
+	maxActive = 3
+	s := open(t, inMemory(t))
+	if !s.Packs() {
+		t.Skip("nothing is packed here")
+	}
+	const size = 100_000
+	var all []*Writer
+	used := map[uint64]int{}
+	for i := range 2 * maxActive {
+		d := ok(s.Create(size, ""))(t)
+		all = append(all, d)
+		used[d.Place().ID]++
+		if want := min(i+1, maxActive); len(used) != want {
+			t.Errorf("%d Writers have %d segments, expected %d", i+1, len(used), want)
+		}
+	}
+	for id, n := range used {
+		if n != 2 {
+			t.Errorf("segment %d has %d Writers", id, n)
+		}
+	}
+	var wg sync.WaitGroup
+	for i, d := range all {
+		wg.Go(func() {
+			if _, err := d.WriteAt(object(uint64(i), size), 0); err != nil {
+				t.Error(err)
+			}
+			if err := d.Commit(size); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if got, want := space(t, s), int64(len(all))*Charge(size); got != want {
+		t.Errorf("%d bytes are taken, expected %d", got, want)
+	}
+	for i, d := range all {
+		must(t, d.Close())
+		must(t, check(s, d.Place(), object(uint64(i), size)))
+		must(t, s.Free(d.Place(), size))
+	}
+	// Where no Writer is open, the next object needs no segment of its own.
+	for range 2 {
+		d := ok(s.Create(size, ""))(t)
+		must(t, d.Close())
+		if used[d.Place().ID] == 0 {
+			t.Error("a segment was begun though others have no Writers")
+		}
+	}
+	if taken := space(t, s); taken != 0 {
+		t.Errorf("%d bytes are taken: %v", taken, files(t, s))
+	}
+}
+
 // churn stores, checks and frees objects at random, and frees all in the end.
 func churn(s *Store, seed uint64, n int) error {
 	type stored struct {
