@@ -11,16 +11,18 @@ import (
 )
 
 // histogram counts the pixels of one band: per value for 8- and 16-bit integers, else per leading
-// 16 bits of the value as a float32, in increasing order of value. Its counters hold what one block
-// can have; Totals sums blocks.
+// 16 bits of the value as a float32. Its counters hold what one block can have; Totals sums blocks.
+// Counters are numbered in increasing order of value.
 type histogram struct {
-	typ    ndarray.DType
+	typ ndarray.DType
+	// counts holds the counters in the order of values for 8- and 16-bit integers, else in that of
+	// leadingBits, so that pixels are counted as they are.
 	counts []uint32
-	// low and high bound the counters that may not be 0: of small blocks they are few.
+	// low and high bound the numbers of counters that may not be 0: of small blocks they are few.
 	low, high int
 	// parts are further counters of 8-bit integers, added up at the end; nil for other types.
 	parts *[apart8 - 1][1 << 8]uint32
-	bins  [4 * chunk]uint16 // of the pixels that are being counted
+	bins  [chunk]uint16 // of the pixels that are being counted: their places in counts
 }
 
 // newHistogram returns an empty histogram for a band of type t.
@@ -40,7 +42,7 @@ const (
 	apart8 = 4
 )
 
-// count counts pixels by their counters, which touch has noted.
+// count counts pixels by the places of their counters, which touch has noted.
 func (h *histogram) count(bins []uint16) {
 	counts := (*[1 << 16]uint32)(h.counts)
 	n := len(bins) / apart
@@ -58,6 +60,15 @@ func (h *histogram) count(bins []uint16) {
 	}
 	for _, b := range bins[apart*n:] {
 		counts[b]++
+	}
+}
+
+// uncountRows takes back that the first pixels of four rows, stride pixels apart, were counted.
+func (h *histogram) uncountRows(px []float32, width, stride int) {
+	for k := range 4 {
+		for _, v := range px[k*stride:][:width] {
+			h.counts[leadingBits(v)]--
+		}
 	}
 }
 
@@ -117,7 +128,7 @@ func (h *histogram) touch(low, high int) {
 // touchFloats is touch for the counters of values from lo to hi. Those of -0 and 0 adjoin, and lo
 // and hi may be either.
 func (h *histogram) touchFloats(lo, hi float32) {
-	h.touch(int(leadingBits(lo))-1, int(leadingBits(hi))+1)
+	h.touch(counterOf(lo)-1, counterOf(hi)+1)
 }
 
 func counters(t ndarray.DType) int {
@@ -130,11 +141,25 @@ func counters(t ndarray.DType) int {
 // exact reports whether each counter counts a single value.
 func exact(t ndarray.DType) bool { return t.IsInteger() && t.Size() <= 2 }
 
-// leadingBits returns the index of v among the 65,536 counters, which increases with v.
-func leadingBits(v float32) uint16 {
-	b := math.Float32bits(v)
-	// Flips all bits of negative numbers, and the sign bit of others.
-	return uint16((b ^ (uint32(int32(b)>>31) | 1<<31)) >> 16)
+// leadingBits returns the leading 16 bits of v: the place of its counter.
+func leadingBits(v float32) uint16 { return uint16(math.Float32bits(v) >> 16) }
+
+// counterOf returns the number of v's counter among the 65,536, which increases with v. It flips
+// all bits of negative numbers, and the sign bit of others.
+func counterOf(v float32) int {
+	b := leadingBits(v)
+	return int(b ^ (uint16(int16(b)>>15) | 1<<15))
+}
+
+// place returns the place of counter i in counts.
+func (h *histogram) place(i int) int {
+	switch {
+	case exact(h.typ):
+		return i
+	case i < 1<<15:
+		return 1<<16 - 1 - i
+	}
+	return i - 1<<15
 }
 
 // bounds returns the smallest and the largest value that counter i counts.
@@ -161,29 +186,37 @@ func bounds(t ndarray.DType, i int) (lo, hi float64) {
 	return lo, hi
 }
 
+// together is the number of counters that all skips at once if they are 0: the many of tiny values
+// are rarely used.
+const together = 8
+
+// all yields the numbers of the counters that are not 0, in increasing order, and where they are.
+func (h *histogram) all(yield func(i int, count *uint32) bool) {
+	for i := h.low; i < h.high; i++ {
+		at := h.place(i)
+		if i%together == 0 && *(*[together]uint32)(h.counts[at&^(together-1):]) == [together]uint32{} {
+			i += together - 1
+		} else if c := &h.counts[at]; *c != 0 && !yield(i, c) {
+			return
+		}
+	}
+}
+
 // appendTo is [Collector.AppendHistogram].
 func (h *histogram) appendTo(dst []byte) []byte {
 	h.addParts()
-	counts := h.counts[min(h.low, h.high):h.high]
-	n := 0
-	for _, c := range counts {
-		if c != 0 {
-			n++
-		}
-	}
-	dst = binary.AppendUvarint(dst, uint64(n))
-	last := 0
-	for k, c := range counts {
-		if c != 0 {
-			i := h.low + k
-			dst = binary.AppendUvarint(dst, uint64(i-last))
-			dst = binary.AppendUvarint(dst, uint64(c))
-			last = i
-			counts[k] = 0 // and no other: most pages of the counters were never written
-		}
+	const most = 3 // bytes of the number of counters
+	begin, n, last := len(dst), 0, 0
+	dst = append(dst, make([]byte, most)...)
+	for i, c := range h.all {
+		dst = binary.AppendUvarint(dst, uint64(i-last))
+		dst = binary.AppendUvarint(dst, uint64(*c))
+		*c = 0 // and no other: most pages of the counters were never written
+		n, last = n+1, i
 	}
 	h.low, h.high = len(h.counts), 0
-	return dst
+	size := binary.PutUvarint(dst[begin:], uint64(n))
+	return append(dst[:begin+size], dst[begin+most:]...)
 }
 
 // Totals sums the histograms of blocks.

@@ -11,10 +11,6 @@ import (
 // hasAVX2 reports whether the processor can run the routines of kernels_amd64.s.
 var hasAVX2 = cpu.X86.HasAVX2
 
-// floatSums holds the sums of every fourth pixel, and the smallest and largest values of four parts
-// of the pixels.
-type floatSums struct{ sums, low, high [4]float64 }
-
 // intSums holds sums of values and of squares, and smallest and largest values, of parts of the
 // pixels.
 type intSums struct {
@@ -30,16 +26,16 @@ func moments32AVX(px *float32, n int, r *floatSums)
 func moments64AVX(px *float64, n int, r *floatSums)
 
 //go:noescape
-func squares32AVX(px *float32, n int, mean float64, sums *[4]float64, bins *uint16)
+func squares32AVX(px *float32, n int, mean float64, sums *[4]float64, counts *uint32)
 
 //go:noescape
 func squares64AVX(px *float64, n int, mean float64, sums *[4]float64, bins *uint16)
 
 //go:noescape
-func momentsRowsAVX(px *float32, stride, n int, r *[4]floatSums)
+func momentsRowsAVX(px *float32, stride, n int, r *[4]floatSums, counts *uint32)
 
 //go:noescape
-func squaresRowsAVX(px *float32, stride, n int, means *[4]float64, sums *[4][4]float64, bins *uint16, binsStride int)
+func squaresRowsAVX(px *float32, stride, n int, means *[4]float64, sums *[4][4]float64, counts *uint32)
 
 //go:noescape
 func momentsU8AVX(px *uint8, n int, r *intSums)
@@ -68,41 +64,44 @@ func sumFast[T ndarray.Real](px []T) (n int, sums [4]float64, low, high T) {
 	default:
 		return 0, sums, low, high
 	}
-	return n, r.sums, firstOfZeros(px[:n], T(slices.Min(r.low[:]))), firstOfZeros(px[:n], T(slices.Max(r.high[:])))
+	return n, r.sums, firstOfZeros(px[:n], T(r.low)), firstOfZeros(px[:n], T(r.high))
 }
 
-// sumRowsFast is sumFast for four rows of equal width, stride pixels apart.
-func sumRowsFast(px []float32, width, stride int) (n int, sums [4][4]float64, low, high [4]float32) {
+// sumRowsFast is sumFast for four rows of equal width, stride pixels apart. It counts the first
+// half of what it adds up in h, unless that is nil.
+func sumRowsFast(px []float32, width, stride int, r *[4]floatSums, h *histogram) (n int) {
 	n = width &^ 7
 	if !hasAVX2 || n == 0 {
-		return 0, sums, low, high
+		return 0
 	}
-	var r [4]floatSums
 	_ = px[3*stride+n-1]
-	momentsRowsAVX(&px[0], 4*stride, n, &r)
+	momentsRowsAVX(&px[0], 4*stride, n, r, h.first())
 	for k := range r {
 		row := px[k*stride:][:n]
-		sums[k] = r[k].sums
-		low[k] = firstOfZeros(row, float32(slices.Min(r[k].low[:])))
-		high[k] = firstOfZeros(row, float32(slices.Max(r[k].high[:])))
+		r[k].low = float64(firstOfZeros(row, float32(r[k].low)))
+		r[k].high = float64(firstOfZeros(row, float32(r[k].high)))
 	}
-	return n, sums, low, high
+	return n
 }
 
-// squaresRowsFast is squaresFast for four rows of equal width, stride pixels apart. Their counters
-// follow each other in bins.
-func squaresRowsFast(px []float32, width, stride int, means *[4]float64, bins []uint16) (n int, sums [4][4]float64) {
+// squaresRowsFast is squaresFast for four rows of equal width, stride pixels apart. It counts only
+// the second half of what it adds up.
+func squaresRowsFast(px []float32, width, stride int, means *[4]float64, sums *[4][4]float64, h *histogram) (n int) {
 	n = width &^ 7
 	if !hasAVX2 || n == 0 {
-		return 0, sums
+		return 0
 	}
 	_ = px[3*stride+n-1]
-	var to *uint16
-	if bins != nil {
-		to = &bins[:4*width][0]
+	squaresRowsAVX(&px[0], 4*stride, n, means, sums, h.first())
+	return n
+}
+
+// first returns the first of the counters of a wide type, nil without a histogram.
+func (h *histogram) first() *uint32 {
+	if h == nil {
+		return nil
 	}
-	squaresRowsAVX(&px[0], 4*stride, n, means, &sums, to, 2*width)
-	return n, sums
+	return &h.counts[:1<<16][0]
 }
 
 // firstOfZeros returns v, or the first zero of px if v is 0: a comparison by < does not prefer
@@ -115,25 +114,27 @@ func firstOfZeros[T ndarray.Real](px []T, v T) T {
 }
 
 // squaresFast adds up the squared differences of the first pixels from the mean, and returns how
-// many. It writes their counters to bins, unless that is nil.
-func squaresFast[T ndarray.Real](px []T, mean float64, bins []uint16) (n int, sums [4]float64) {
+// many. It counts them in h unless it is nil.
+func squaresFast[T ndarray.Real](px []T, mean float64, sums *[4]float64, h *histogram) (n int) {
 	n = len(px) &^ 7
 	if !hasAVX2 || n == 0 {
-		return 0, sums
-	}
-	var to *uint16
-	if bins != nil {
-		to = &bins[:n][0]
+		return 0
 	}
 	switch p := any(px).(type) {
 	case []float32:
-		squares32AVX(&p[0], n, mean, &sums, to)
+		squares32AVX(&p[0], n, mean, sums, h.first())
+		return n
 	case []float64:
-		squares64AVX(&p[0], n, mean, &sums, to)
-	default:
-		return 0, sums
+		if h == nil {
+			squares64AVX(&p[0], n, mean, sums, nil)
+			return n
+		}
+		bins := h.bins[:n]
+		squares64AVX(&p[0], n, mean, sums, &bins[0])
+		h.count(bins)
+		return n
 	}
-	return n, sums
+	return 0
 }
 
 // sumIntsFast adds up the first pixels, and returns how many.

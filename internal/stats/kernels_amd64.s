@@ -35,6 +35,73 @@
 	VZEROUPPER \
 	RET
 
+// EXTREME writes the smallest or largest value of L, whose lower half is X, to D(DI); M compares.
+#define EXTREME(M, L, X, D) \
+	VEXTRACTF128 $1, L, X0 \
+	M X0, X, X \
+	VPERMILPS $0x4e, X, X0 \
+	M X0, X, X \
+	VPERMILPS $0xb1, X, X0 \
+	M X0, X, X \
+	VCVTSS2SD X, X, X \
+	VMOVSD X, D(DI)
+
+// SQUARES adds the squared differences of the eight pixels at P from M to S.
+#define SQUARES(P, M, S) \
+	VCVTPS2PD (P), Y0 \
+	VCVTPS2PD 16(P), Y1 \
+	VSUBPD M, Y0, Y0 \
+	VSUBPD M, Y1, Y1 \
+	VMULPD Y0, Y0, Y0 \
+	VMULPD Y1, Y1, Y1 \
+	VADDPD Y0, S, S \
+	VADDPD Y1, S, S
+
+// FIRST_HALF sets the registers of the macros that count, for the first half of the row at P, of CX
+// pixels: AX points to the leading bits of its first pixel, R12 is the distance between quarters of
+// the half, and R13 is three times that.
+#define FIRST_HALF(P) \
+	LEAQ 2(P), AX \
+	MOVQ CX, R12 \
+	SHRQ $1, R12 \
+	LEAQ (R12)(R12*2), R13
+
+#define SECOND_HALF(P) \
+	FIRST_HALF(P) \
+	LEAQ (AX)(R12*4), AX
+
+// SQUARES_COUNT is SQUARES, and increments the counters at DI of one pixel of each quarter of half a
+// row. The processor does both at the same time. Neighbours often have the same counter, whose next
+// increment would wait for the last one.
+#define SQUARES_COUNT(P, M, S) \
+	VCVTPS2PD (P), Y0 \
+	MOVWLZX (AX), BX \
+	VCVTPS2PD 16(P), Y1 \
+	MOVWLZX (AX)(R12*1), DX \
+	VSUBPD M, Y0, Y0 \
+	INCL (DI)(BX*4) \
+	VSUBPD M, Y1, Y1 \
+	MOVWLZX (AX)(R12*2), BX \
+	VMULPD Y0, Y0, Y0 \
+	INCL (DI)(DX*4) \
+	VMULPD Y1, Y1, Y1 \
+	MOVWLZX (AX)(R13*1), DX \
+	VADDPD Y0, S, S \
+	INCL (DI)(BX*4) \
+	VADDPD Y1, S, S \
+	INCL (DI)(DX*4)
+
+// COUNT increments the counters at DI of one pixel of each quarter of the half row at A.
+#define COUNT(A) \
+	MOVWLZX (A), BX \
+	MOVWLZX (A)(R12*1), DX \
+	INCL (DI)(BX*4) \
+	MOVWLZX (A)(R12*2), BX \
+	INCL (DI)(DX*4) \
+	MOVWLZX (A)(R13*1), DX \
+	INCL (DI)(BX*4) \
+	INCL (DI)(DX*4)
+
 // func moments32AVX(px *float32, n int, r *floatSums): n a multiple of 8
 TEXT ·moments32AVX(SB), NOSPLIT, $0-24
 	MOVQ px+0(FP), SI
@@ -54,15 +121,9 @@ loop:
 	ADDQ $32, SI
 	SUBQ $8, CX
 	JNZ loop
-	VEXTRACTF128 $1, Y4, X0
-	VEXTRACTF128 $1, Y5, X1
-	VMINPS X0, X4, X4
-	VMAXPS X1, X5, X5
-	VCVTPS2PD X4, Y4
-	VCVTPS2PD X5, Y5
 	VMOVUPD Y6, (DI)
-	VMOVUPD Y4, 32(DI)
-	VMOVUPD Y5, 64(DI)
+	EXTREME(VMINPS, Y4, X4, 32)
+	EXTREME(VMAXPS, Y5, X5, 40)
 	VZEROUPPER
 	RET
 
@@ -83,60 +144,49 @@ loop:
 	SUBQ $4, CX
 	JNZ loop
 	VMOVUPD Y6, (DI)
-	VMOVUPD Y4, 32(DI)
-	VMOVUPD Y5, 64(DI)
+	VEXTRACTF128 $1, Y4, X0
+	VMINPD X0, X4, X4
+	VPERMILPD $1, X4, X0
+	VMINPD X0, X4, X4
+	VMOVSD X4, 32(DI)
+	VEXTRACTF128 $1, Y5, X0
+	VMAXPD X0, X5, X5
+	VPERMILPD $1, X5, X0
+	VMAXPD X0, X5, X5
+	VMOVSD X5, 40(DI)
 	VZEROUPPER
 	RET
 
-// func squares32AVX(px *float32, n int, mean float64, sums *[4]float64, bins *uint16): n a multiple
-// of 8; bins may be nil
+// func squares32AVX(px *float32, n int, mean float64, sums *[4]float64, counts *uint32): n a
+// multiple of 8; counts may be nil
 TEXT ·squares32AVX(SB), NOSPLIT, $0-40
 	MOVQ px+0(FP), SI
 	MOVQ n+8(FP), CX
 	VBROADCASTSD mean+16(FP), Y3
-	MOVQ sums+24(FP), DX
-	MOVQ bins+32(FP), DI
+	MOVQ counts+32(FP), DI
 	VXORPD Y6, Y6, Y6
-	VPCMPEQD Y7, Y7, Y7
-	VPSLLD $31, Y7, Y7
 	TESTQ DI, DI
 	JZ plain
+	FIRST_HALF(SI)
+	LEAQ (AX)(R12*4), R14
 loop:
-	VMOVDQU (SI), Y0
-	VCVTPS2PD (SI), Y1
-	VCVTPS2PD 16(SI), Y2
-	VSUBPD Y3, Y1, Y1
-	VSUBPD Y3, Y2, Y2
-	VMULPD Y1, Y1, Y1
-	VMULPD Y2, Y2, Y2
-	VADDPD Y1, Y6, Y6
-	VADDPD Y2, Y6, Y6
-	VPSRAD $31, Y0, Y1
-	VPOR Y7, Y1, Y1
-	VPXOR Y1, Y0, Y0
-	VPSRLD $16, Y0, Y0
-	VEXTRACTI128 $1, Y0, X1
-	VPACKUSDW X1, X0, X0
-	VMOVDQU X0, (DI)
-	ADDQ $16, DI
+	SQUARES_COUNT(SI, Y3, Y6)
+	COUNT(R14)
+	ADDQ $4, AX
+	ADDQ $4, R14
 	ADDQ $32, SI
 	SUBQ $8, CX
 	JNZ loop
+	MOVQ sums+24(FP), DX
 	VMOVUPD Y6, (DX)
 	VZEROUPPER
 	RET
 plain:
-	VCVTPS2PD (SI), Y1
-	VCVTPS2PD 16(SI), Y2
-	VSUBPD Y3, Y1, Y1
-	VSUBPD Y3, Y2, Y2
-	VMULPD Y1, Y1, Y1
-	VMULPD Y2, Y2, Y2
-	VADDPD Y1, Y6, Y6
-	VADDPD Y2, Y6, Y6
+	SQUARES(SI, Y3, Y6)
 	ADDQ $32, SI
 	SUBQ $8, CX
 	JNZ plain
+	MOVQ sums+24(FP), DX
 	VMOVUPD Y6, (DX)
 	VZEROUPPER
 	RET
@@ -150,8 +200,6 @@ TEXT ·squares64AVX(SB), NOSPLIT, $0-40
 	MOVQ sums+24(FP), DX
 	MOVQ bins+32(FP), DI
 	VXORPD Y6, Y6, Y6
-	VPCMPEQD X7, X7, X7
-	VPSLLD $31, X7, X7
 loop:
 	VMOVUPD (SI), Y0
 	VSUBPD Y3, Y0, Y1
@@ -160,9 +208,6 @@ loop:
 	TESTQ DI, DI
 	JZ next
 	VCVTPD2PSY Y0, X0
-	VPSRAD $31, X0, X1
-	VPOR X7, X1, X1
-	VPXOR X1, X0, X0
 	VPSRLD $16, X0, X0
 	VPACKUSDW X0, X0, X0
 	VMOVQ X0, (DI)
@@ -189,26 +234,32 @@ next:
 	VADDPD Y1, S, S \
 	VADDPD Y2, S, S
 
-// EXTREMES writes the smallest and the largest values of a row, L and H, whose lower halves are LX
-// and HX, and its sum S, to D.
-#define EXTREMES(D, S, L, LX, H, HX) \
-	VEXTRACTF128 $1, L, X0 \
-	VEXTRACTF128 $1, H, X1 \
-	VMINPS X0, LX, LX \
-	VMAXPS X1, HX, HX \
-	VCVTPS2PD LX, L \
-	VCVTPS2PD HX, H \
-	VMOVUPD S, D+0(DI) \
-	VMOVUPD L, D+32(DI) \
-	VMOVUPD H, D+64(DI)
+// SUM_COUNT is SUM, and counts as SQUARES_COUNT does.
+#define SUM_COUNT(P, S, L, H) \
+	VMOVUPS (P), Y0 \
+	MOVWLZX (AX), BX \
+	VCVTPS2PD (P), Y1 \
+	MOVWLZX (AX)(R12*1), DX \
+	VCVTPS2PD 16(P), Y2 \
+	INCL (DI)(BX*4) \
+	VMINPS Y0, L, L \
+	MOVWLZX (AX)(R12*2), BX \
+	VMAXPS Y0, H, H \
+	INCL (DI)(DX*4) \
+	VADDPD Y1, S, S \
+	MOVWLZX (AX)(R13*1), DX \
+	VADDPD Y2, S, S \
+	INCL (DI)(BX*4) \
+	INCL (DI)(DX*4)
 
-// func momentsRowsAVX(px *float32, stride, n int, r *[4]floatSums): moments32AVX of four rows,
-// stride bytes apart, n a multiple of 8. It fetches the next four rows into the cache.
-TEXT ·momentsRowsAVX(SB), NOSPLIT, $0-32
+// func momentsRowsAVX(px *float32, stride, n int, r *[4]floatSums, counts *uint32): moments32AVX of
+// four rows, stride bytes apart, n a multiple of 8. It fetches the next four rows into the cache. It
+// counts the first half of each row, unless counts is nil.
+TEXT ·momentsRowsAVX(SB), NOSPLIT, $0-40
 	MOVQ px+0(FP), SI
 	MOVQ stride+8(FP), R8
 	MOVQ n+16(FP), CX
-	MOVQ r+24(FP), DI
+	MOVQ counts+32(FP), DI
 	LEAQ (SI)(R8*1), R9
 	LEAQ (SI)(R8*2), R10
 	LEAQ (R9)(R8*2), R11
@@ -224,7 +275,32 @@ TEXT ·momentsRowsAVX(SB), NOSPLIT, $0-32
 	VMOVAPS Y8, Y12
 	VMOVAPS Y9, Y13
 	VMOVAPS Y10, Y14
+	TESTQ DI, DI
+	JZ plain
+	FIRST_HALF(SI)
+	LEAQ (R8)(R8*2), R14
 loop:
+	PREFETCHT0 (SI)(R8*4)
+	SUM_COUNT(SI, Y3, Y7, Y11)
+	ADDQ R8, AX
+	PREFETCHT0 (R9)(R8*4)
+	SUM_COUNT(R9, Y4, Y8, Y12)
+	ADDQ R8, AX
+	PREFETCHT0 (R10)(R8*4)
+	SUM_COUNT(R10, Y5, Y9, Y13)
+	ADDQ R8, AX
+	PREFETCHT0 (R11)(R8*4)
+	SUM_COUNT(R11, Y6, Y10, Y14)
+	SUBQ R14, AX
+	ADDQ $4, AX
+	ADDQ $32, SI
+	ADDQ $32, R9
+	ADDQ $32, R10
+	ADDQ $32, R11
+	SUBQ $8, CX
+	JNZ loop
+	JMP done
+plain:
 	PREFETCHT0 (SI)(R8*4)
 	PREFETCHT0 (R9)(R8*4)
 	SUM(SI, Y3, Y7, Y11)
@@ -238,40 +314,28 @@ loop:
 	ADDQ $32, R10
 	ADDQ $32, R11
 	SUBQ $8, CX
-	JNZ loop
-	EXTREMES(0, Y3, Y7, X7, Y11, X11)
-	EXTREMES(96, Y4, Y8, X8, Y12, X12)
-	EXTREMES(192, Y5, Y9, X9, Y13, X13)
-	EXTREMES(288, Y6, Y10, X10, Y14, X14)
+	JNZ plain
+done:
+	MOVQ r+24(FP), DI
+	VMOVUPD Y3, (DI)
+	EXTREME(VMINPS, Y7, X7, 32)
+	EXTREME(VMAXPS, Y11, X11, 40)
+	VMOVUPD Y4, 48(DI)
+	EXTREME(VMINPS, Y8, X8, 80)
+	EXTREME(VMAXPS, Y12, X12, 88)
+	VMOVUPD Y5, 96(DI)
+	EXTREME(VMINPS, Y9, X9, 128)
+	EXTREME(VMAXPS, Y13, X13, 136)
+	VMOVUPD Y6, 144(DI)
+	EXTREME(VMINPS, Y10, X10, 176)
+	EXTREME(VMAXPS, Y14, X14, 184)
 	VZEROUPPER
 	RET
 
-// SQUARES adds the squared differences of the eight pixels at P from M to S.
-#define SQUARES(P, M, S) \
-	VCVTPS2PD (P), Y0 \
-	VCVTPS2PD 16(P), Y1 \
-	VSUBPD M, Y0, Y0 \
-	VSUBPD M, Y1, Y1 \
-	VMULPD Y0, Y0, Y0 \
-	VMULPD Y1, Y1, Y1 \
-	VADDPD Y0, S, S \
-	VADDPD Y1, S, S
-
-// BINS writes the counters of the eight pixels at P to D; Y15 has the sign bits.
-#define BINS(P, D) \
-	VMOVDQU (P), Y0 \
-	VPSRAD $31, Y0, Y1 \
-	VPOR Y15, Y1, Y1 \
-	VPXOR Y1, Y0, Y0 \
-	VPSRLD $16, Y0, Y0 \
-	VEXTRACTI128 $1, Y0, X1 \
-	VPACKUSDW X1, X0, X0 \
-	VMOVDQU X0, D
-
 // func squaresRowsAVX(px *float32, stride, n int, means *[4]float64, sums *[4][4]float64,
-// bins *uint16, binsStride int): squares32AVX of four rows, stride bytes apart, n a multiple of 8;
-// bins may be nil
-TEXT ·squaresRowsAVX(SB), NOSPLIT, $0-56
+// counts *uint32): squares32AVX of four rows, stride bytes apart, n a multiple of 8. It counts the
+// second half of each row, unless counts is nil.
+TEXT ·squaresRowsAVX(SB), NOSPLIT, $0-48
 	MOVQ px+0(FP), SI
 	MOVQ stride+8(FP), R8
 	MOVQ n+16(FP), CX
@@ -283,29 +347,25 @@ TEXT ·squaresRowsAVX(SB), NOSPLIT, $0-56
 	VBROADCASTSD 8(AX), Y8
 	VBROADCASTSD 16(AX), Y9
 	VBROADCASTSD 24(AX), Y10
-	MOVQ sums+32(FP), DX
-	MOVQ bins+40(FP), DI
-	MOVQ binsStride+48(FP), R12
+	MOVQ counts+40(FP), DI
 	VXORPD Y3, Y3, Y3
 	VXORPD Y4, Y4, Y4
 	VXORPD Y5, Y5, Y5
 	VXORPD Y6, Y6, Y6
-	VPCMPEQD Y15, Y15, Y15
-	VPSLLD $31, Y15, Y15
 	TESTQ DI, DI
 	JZ plain
-	LEAQ (DI)(R12*2), R13
+	SECOND_HALF(SI)
+	LEAQ (R8)(R8*2), R14
 loop:
-	SQUARES(SI, Y7, Y3)
-	SQUARES(R9, Y8, Y4)
-	SQUARES(R10, Y9, Y5)
-	SQUARES(R11, Y10, Y6)
-	BINS(SI, (DI))
-	BINS(R9, (DI)(R12*1))
-	BINS(R10, (R13))
-	BINS(R11, (R13)(R12*1))
-	ADDQ $16, DI
-	ADDQ $16, R13
+	SQUARES_COUNT(SI, Y7, Y3)
+	ADDQ R8, AX
+	SQUARES_COUNT(R9, Y8, Y4)
+	ADDQ R8, AX
+	SQUARES_COUNT(R10, Y9, Y5)
+	ADDQ R8, AX
+	SQUARES_COUNT(R11, Y10, Y6)
+	SUBQ R14, AX
+	ADDQ $4, AX
 	ADDQ $32, SI
 	ADDQ $32, R9
 	ADDQ $32, R10
@@ -325,6 +385,7 @@ plain:
 	SUBQ $8, CX
 	JNZ plain
 done:
+	MOVQ sums+32(FP), DX
 	VMOVUPD Y3, (DX)
 	VMOVUPD Y4, 32(DX)
 	VMOVUPD Y5, 64(DX)

@@ -140,11 +140,8 @@ func tile[T ndarray.Real](c *Collector, m Moments, data, mask []byte, width, hei
 	}
 	for y := 0; y < height; y++ {
 		if y >= single && y+4 <= height {
-			if four, ok := summarizeRows(floats[y*stride:], width, stride, c.histogram); ok {
+			if summarizeRows(&m, floats[y*stride:], width, stride, c.histogram) {
 				m.Total += 4 * int64(width)
-				for k := range four {
-					m.Merge(four[k])
-				}
 				y += 3
 				continue
 			}

@@ -114,10 +114,10 @@ func TestNodataZeroHasNoSign(t *testing.T) {
 func TestHistogramCounterOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rapid.Float32().Draw(t, "a"), rapid.Float32().Draw(t, "b")
-		if a < b && leadingBits(a) > leadingBits(b) {
+		if a < b && counterOf(a) > counterOf(b) {
 			t.Fatalf("%v is counted above %v", a, b)
 		}
-		lo, hi := bounds(ndarray.Float32, int(leadingBits(a)))
+		lo, hi := bounds(ndarray.Float32, counterOf(a))
 		if math.Min(lo, hi) > float64(a) || math.Max(lo, hi) < float64(a) {
 			t.Fatalf("%v is counted in [%v, %v]", a, lo, hi)
 		}

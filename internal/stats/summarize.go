@@ -2,6 +2,12 @@ package stats
 
 import "leat/ndarray"
 
+// floatSums holds the sums of every fourth pixel, and the smallest and the largest value.
+type floatSums struct {
+	sums      [4]float64
+	low, high float64
+}
+
 // summarize returns the moments of at most chunk pixels without nodata, and counts them in h unless
 // it is nil. Total stays 0. Vector routines and Go loops give the same bits: both add up every
 // fourth pixel.
@@ -22,7 +28,8 @@ func summarize[T ndarray.Real](px []T, h *histogram) Moments {
 	sum, lo, hi := sumOf(px)
 	mean := sum / float64(len(px))
 	if mean-mean != 0 { // some are NaN or infinite, or the sum overflows
-		kept, n, nans := finite(px)
+		var kept [chunk]T
+		n, nans := finite(kept[:], px)
 		if n < len(px) {
 			m := summarize(kept[:n], h)
 			m.NaN, m.Infinite = int64(nans), int64(len(px)-n-nans)
@@ -38,62 +45,52 @@ func summarize[T ndarray.Real](px []T, h *histogram) Moments {
 
 // secondPass is summarize for finite pixels whose mean, smallest and largest value are known.
 func secondPass[T ndarray.Real](px []T, mean float64, lo, hi T, h *histogram) Moments {
-	var squares float64
-	if h == nil {
-		squares = squaresOf(px, mean, nil)
-	} else {
-		bins := h.bins[:len(px)]
-		squares = squaresOf(px, mean, bins)
+	if h != nil {
 		h.touchFloats(float32(lo), float32(hi))
-		h.count(bins)
 	}
-	return Moments{Valid: int64(len(px)), Min: float64(lo), Max: float64(hi), Mean: mean, M2: squares}
+	return Moments{Valid: int64(len(px)), Min: float64(lo), Max: float64(hi), Mean: mean, M2: squaresOf(px, mean, h)}
 }
 
-// summarizeRows is summarize for four rows of equal width, stride pixels apart. Vector routines add
-// up all of them at the same time, since one sum would wait for its last addition. It returns false
-// if they can't.
-func summarizeRows(px []float32, width, stride int, h *histogram) (m [4]Moments, ok bool) {
-	i, s, lo, hi := sumRowsFast(px, width, stride)
+// summarizeRows is summarize for four rows of equal width, stride pixels apart, and adds them to m.
+// Vector routines add up all of them at the same time, since one sum would wait for its last
+// addition. It returns false, and adds nothing, if they can't.
+func summarizeRows(m *Moments, px []float32, width, stride int, h *histogram) bool {
+	var r [4]floatSums
+	i := sumRowsFast(px, width, stride, &r, h)
 	if i == 0 {
-		return m, false
+		return false
 	}
-	var mean [4]float64
-	for k := range mean {
-		var sum float64
-		sum, lo[k], hi[k] = sumRest(px[k*stride:][:width], i, s[k], lo[k], hi[k])
-		if mean[k] = sum / float64(width); mean[k]-mean[k] != 0 { // summarize leaves out what is not finite
-			return m, false
+	var means [4]float64
+	for k := range r {
+		sum, lo, hi := sumRest(px[k*stride:][:width], i, &r[k].sums, float32(r[k].low), float32(r[k].high))
+		r[k].low, r[k].high = float64(lo), float64(hi)
+		if means[k] = sum / float64(width); means[k]-means[k] != 0 { // summarize leaves out what is not finite
+			if h != nil {
+				h.uncountRows(px, i/2, stride)
+			}
+			return false
 		}
 	}
-	var bins []uint16
-	if h != nil {
-		bins = h.bins[:4*width]
-	}
-	i, s = squaresRowsFast(px, width, stride, &mean, bins)
-	for k := range m {
-		var b []uint16
+	var squares [4][4]float64
+	i = squaresRowsFast(px, width, stride, &means, &squares, h)
+	for k := range r {
 		if h != nil {
-			b = bins[k*width:][:width]
-			h.touchFloats(lo[k], hi[k])
+			h.touchFloats(float32(r[k].low), float32(r[k].high))
 		}
-		m[k] = Moments{Valid: int64(width), Min: float64(lo[k]), Max: float64(hi[k]), Mean: mean[k],
-			M2: squaresRest(px[k*stride:][:width], i, s[k], mean[k], b)}
-		if h != nil { // row by row, since pixels of a column are often equal
-			h.count(b)
-		}
+		m.Merge(Moments{Valid: int64(width), Min: r[k].low, Max: r[k].high, Mean: means[k],
+			M2: squaresRest(px[k*stride:][:width], i, &squares[k], means[k], h)})
 	}
-	return m, true
+	return true
 }
 
 // sumOf returns the sum of pixels, the smallest and the largest one.
 func sumOf[T ndarray.Real](px []T) (sum float64, lo, hi T) {
 	i, s, lo, hi := sumFast(px)
-	return sumRest(px, i, s, lo, hi)
+	return sumRest(px, i, &s, lo, hi)
 }
 
 // sumRest is sumOf after the first i pixels, a multiple of 4, have been added up to s.
-func sumRest[T ndarray.Real](px []T, i int, s [4]float64, lo, hi T) (float64, T, T) {
+func sumRest[T ndarray.Real](px []T, i int, s *[4]float64, lo, hi T) (float64, T, T) {
 	if i == 0 {
 		lo, hi = px[0], px[0]
 	}
@@ -137,19 +134,23 @@ func sumRest[T ndarray.Real](px []T, i int, s [4]float64, lo, hi T) (float64, T,
 	return s0 + s1 + s2 + s3, lo, hi
 }
 
-// squaresOf returns the sum of the squared differences from the mean, and writes the counters of
-// the pixels to bins, which has their length or is nil.
-func squaresOf[T ndarray.Real](px []T, mean float64, bins []uint16) float64 {
-	i, s := squaresFast(px, mean, bins)
-	return squaresRest(px, i, s, mean, bins)
+// squaresOf returns the sum of the squared differences from the mean, and counts the pixels in h
+// unless it is nil.
+func squaresOf[T ndarray.Real](px []T, mean float64, h *histogram) float64 {
+	var s [4]float64
+	i := squaresFast(px, mean, &s, h)
+	return squaresRest(px, i, &s, mean, h)
 }
 
-// squaresRest is squaresOf after the first i pixels, a multiple of 4, have been added up to s.
-func squaresRest[T ndarray.Real](px []T, i int, s [4]float64, mean float64, bins []uint16) float64 {
-	if bins != nil {
+// squaresRest is squaresOf after the first i pixels, a multiple of 4, have been counted and added
+// up to s.
+func squaresRest[T ndarray.Real](px []T, i int, s *[4]float64, mean float64, h *histogram) float64 {
+	if h != nil {
+		bins := h.bins[:len(px)-i]
 		for k, v := range px[i:] {
-			bins[i+k] = leadingBits(float32(v))
+			bins[k] = leadingBits(float32(v))
 		}
+		h.count(bins)
 	}
 	s0, s1, s2, s3 := s[0], s[1], s[2], s[3]
 	for ; i+4 <= len(px); i += 4 {
@@ -167,8 +168,8 @@ func squaresRest[T ndarray.Real](px []T, i int, s [4]float64, mean float64, bins
 	return s0 + s1 + s2 + s3
 }
 
-// finite packs the finite pixels and returns their number and the number of NaN.
-func finite[T ndarray.Real](px []T) (kept [chunk]T, n, nans int) {
+// finite packs the finite pixels into kept and returns their number and the number of NaN.
+func finite[T ndarray.Real](kept, px []T) (n, nans int) {
 	for _, v := range px {
 		switch {
 		case v != v:
@@ -178,7 +179,7 @@ func finite[T ndarray.Real](px []T) (kept [chunk]T, n, nans int) {
 			n++
 		}
 	}
-	return kept, n, nans
+	return n, nans
 }
 
 // summarizeInts is summarize for 8- and 16-bit integers. It sums chunks exactly: the sum is below

@@ -60,7 +60,7 @@ func tileMatches[T ndarray.Real](t *testing.T, values ...T) {
 			}
 			for _, v := range px {
 				if v-v == 0 && (nodata == nil || v != values[0]) {
-					counts[counterOf(typ, float64(v))]++
+					counts[counter(typ, float64(v))]++
 				}
 			}
 			first := rapid.IntRange(0, h).Draw(rt, "first rows")
@@ -77,12 +77,12 @@ func tileMatches[T ndarray.Real](t *testing.T, values ...T) {
 	})
 }
 
-func counterOf(t ndarray.DType, v float64) int {
+func counter(t ndarray.DType, v float64) int {
 	if exact(t) {
 		lowest, _ := bounds(t, 0)
 		return int(v - lowest)
 	}
-	return int(leadingBits(float32(v)))
+	return counterOf(float32(v))
 }
 
 // bits returns the moments with floats as bits, so that -0 differs from 0.
