@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -33,6 +34,7 @@ func (l *layout) write(ctx context.Context, dst, src *os.File) error {
 		return err
 	}
 	runs := make(chan piece)
+	var writing sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		defer close(runs)
@@ -40,7 +42,7 @@ func (l *layout) write(ctx context.Context, dst, src *os.File) error {
 	})
 	for range copiers {
 		g.Go(func() error {
-			c := copier{dst: dst, src: src}
+			c := copier{dst: dst, src: src, writing: &writing}
 			for r := range runs {
 				if err := c.copy(ctx, r); err != nil {
 					return err
@@ -141,6 +143,8 @@ func sourceError(src *os.File, p piece, err error) error {
 type copier struct {
 	dst, src *os.File
 	buf      []byte
+	// writing is held while a copier writes. In the kernel another one would wait in a loop.
+	writing *sync.Mutex
 }
 
 func (c *copier) copy(ctx context.Context, p piece) error {
@@ -156,7 +160,9 @@ func (c *copier) copy(ctx context.Context, p piece) error {
 		if _, err := c.src.ReadAt(b, p.src); err != nil {
 			return sourceError(c.src, p, err)
 		}
+		c.writing.Lock()
 		n, err := c.dst.WriteAt(b, p.dst)
+		c.writing.Unlock()
 		if err != nil {
 			return err
 		}
