@@ -10,7 +10,7 @@
 // whose entries describe a word completely, one loop that does not check the ends and one that
 // does. Entries for a literal and what follows it, another one or a match, are new: in a scene's
 // noise they alternate at random, which no branch predictor predicts. On amd64 the loop is in
-// assembly, which decodes tiles 1.1 to 1.4 times as fast as the loop in Go does. Another loop takes
+// assembly, which decodes tiles 1.1 to 1.4 times as fast as the loop in Go does. Two others take
 // turns at the symbols of two streams, since a processor mostly waits for an entry of a table.
 package inflate
 
