@@ -131,3 +131,13 @@
 	MOVL (dec+Decoder_dist)(R10)(AX*4), AX \
 	TESTL $const_special, AX \
 	JZ distance
+
+// ENDED drops the bits of e, the end of the block, and stores that in ending. It jumps to wrong if e
+// is not the end.
+#define ENDED(buf, have, e, ending, wrong) \
+	BTL $const_endsAt, e \
+	JCC wrong \
+	SHRXQ e, buf, buf \
+	SUBL e, have \
+	MOVQ $const_blockEnded, ending \
+	JMP done

@@ -148,12 +148,7 @@ specialA:
 	TESTL $const_special, DX
 	JZ lengthA
 endedA:
-	BTL $const_endsAt, DX
-	JCC wrongA
-	SHRXQ DX, BX, BX
-	SUBL DX, CX
-	MOVQ $const_blockEnded, a+72(FP)
-	JMP done
+	ENDED(BX, CX, DX, a+72(FP), wrongA)
 fartherA:
 	FARTHER(Pair_a, BX, distanceA, wrongA)
 wrongA:
@@ -187,12 +182,7 @@ specialB:
 	TESTL $const_special, BP
 	JZ lengthB
 endedB:
-	BTL $const_endsAt, BP
-	JCC wrongB
-	SHRXQ BP, R12, R12
-	SUBL BP, R13
-	MOVQ $const_blockEnded, b+80(FP)
-	JMP done
+	ENDED(R12, R13, BP, b+80(FP), wrongB)
 fartherB:
 	FARTHER(Pair_b, R12, distanceB, wrongB)
 wrongB:
