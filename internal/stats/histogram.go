@@ -327,13 +327,18 @@ func (t *Totals) Bins(m Moments) Bins {
 		n = int(m.Max-m.Min) + 1
 	}
 	b.Counts = make([]uint64, n)
+	scale := 1.0
+	if math.IsInf(m.Max-m.Min, 0) {
+		scale = 0.5 // halves have a finite difference
+	}
 	// place returns the bin of a value, with its fraction.
 	place := func(v float64) float64 {
 		switch {
 		case b.Direct:
 			return v - m.Min
 		case m.Max > m.Min:
-			return math.Min(math.Max((v-m.Min)/(m.Max-m.Min)*float64(n), 0), float64(n))
+			part := (v*scale - m.Min*scale) / (m.Max*scale - m.Min*scale)
+			return math.Min(math.Max(part*float64(n), 0), float64(n))
 		}
 		return 0
 	}

@@ -37,7 +37,11 @@ func (m *Moments) Merge(o Moments) {
 	m.Valid += o.Valid
 	sum := n + k
 	// Each product is rounded separately, so that all architectures get the same sums.
-	m.Mean += float64(d * (k / sum))
+	if math.IsInf(d, 0) {
+		m.Mean = float64(m.Mean*(n/sum)) + float64(o.Mean*(k/sum))
+	} else {
+		m.Mean += float64(d * (k / sum))
+	}
 	m.M2 += o.M2 + float64(float64(d*d)*float64(n*(k/sum)))
 	m.Min, m.Max = math.Min(m.Min, o.Min), math.Max(m.Max, o.Max)
 }

@@ -281,3 +281,22 @@ func TestInfinitePixelsExcluded(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 }
+
+// TestDifferencesBeyondFloat64 has values whose differences from one another are infinite.
+func TestDifferencesBeyondFloat64(t *testing.T) {
+	values := make([]float64, 4*chunk)
+	for i := range values {
+		values[i] = 1.5e308
+		if i < 3*chunk {
+			values[i] = -1.5e308
+		}
+	}
+	totals, m := totalsOf(t, values)
+	if want := -0.75e308; math.Abs(m.Mean-want) > 1e295 {
+		t.Errorf("mean %v, expected %v", m.Mean, want)
+	}
+	counts := totals.Bins(m).Counts
+	if counts[0] != 3*chunk || counts[maxBins-1] != chunk {
+		t.Errorf("%d and %d pixels in the first and the last bin", counts[0], counts[maxBins-1])
+	}
+}
