@@ -41,12 +41,22 @@ func (r *reducer) stretch(i int) (lo, hi float64) {
 	return at(.02), at(.98)
 }
 
-// share returns the position of v between lo and hi, from 0 to 1; 0.5 if they are equal.
+// share returns the position of v between lo and hi, from 0 to 1. It is 0.5 if they are equal, or
+// if a sum of pixels was beyond float64.
 func share(v, lo, hi float64) float64 {
-	if hi <= lo {
+	switch {
+	case hi <= lo:
+		return 0.5
+	case v <= lo:
+		return 0
+	case v >= hi:
+		return 1
+	}
+	s := (v/2 - lo/2) / (hi/2 - lo/2) // the difference of wholes may be infinite
+	if math.IsNaN(s) {
 		return 0.5
 	}
-	return min(1, max(0, (v-lo)/(hi-lo)))
+	return s
 }
 
 func (r *reducer) paintRamp(img *image.NRGBA, ramp Ramp, lo, hi float64) {

@@ -250,3 +250,19 @@ func TestARasterWithoutValidPixelsGivesATransparentPreview(t *testing.T) {
 		}
 	}
 }
+
+// TestAPreviewOfValuesWhoseDifferenceIsInfinite reduces them too, to sums that are infinite or NaN.
+func TestAPreviewOfValuesWhoseDifferenceIsInfinite(t *testing.T) {
+	src := rastertest.NewMem(400, 4, 1, func(_, row, col int) float64 {
+		if col/100%2 == 0 {
+			return -1.5e308
+		}
+		return 1.5e308
+	})
+	for _, side := range []int{400, 40, 2} {
+		img := makePreview(t, src, side).Image
+		if left, right := img.NRGBAAt(0, 0), img.NRGBAAt(side-1, 0); left.A == 0 || side > 2 && left == right {
+			t.Errorf("%d columns: colours %v and %v", side, left, right)
+		}
+	}
+}
