@@ -154,6 +154,9 @@ func unknownOption(c *cobra.Command, e *pflag.NotExistError, args []string) erro
 			return hintedError{err, hint}
 		}
 	}
+	if name == "version" || len(args) == 1 && (typed == "-v" || typed == "-V") {
+		return hintedError{err, "leat --version prints the version"}
+	}
 	if !c.HasParent() {
 		for _, sub := range c.Commands() {
 			if f := sub.Flags(); f.Lookup(name) != nil || len(name) == 1 && f.ShorthandLookup(name) != nil {
