@@ -2,8 +2,8 @@ package inflate
 
 import "golang.org/x/sys/cpu"
 
-// hasAVX2 reports whether the processor can run fastAVX2.
-var hasAVX2 = cpu.X86.HasAVX2 && cpu.X86.HasBMI2
+// hasAVX2 reports whether the processor can run the loops in assembly.
+var hasAVX2 = cpu.X86.HasAVX2 && cpu.X86.HasBMI1 && cpu.X86.HasBMI2
 
 // fastAVX2 is the loop of fast, from the first bytes of target and source. It stops
 // behind outEnd or inEnd, where fewer than outSpace or inSpace bytes are left.

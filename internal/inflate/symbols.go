@@ -17,8 +17,8 @@ const (
 	damaged
 )
 
-// stretch is the number of bytes after which fastAVX2 returns: the garbage collector can't
-// interrupt a routine in assembly.
+// stretch is the number of bytes after which the loops in assembly return: the garbage collector
+// can't interrupt them.
 const stretch = 1 << 20
 
 // fast decodes symbols as long as both ends are so distant that no symbol can reach them, and until
