@@ -33,7 +33,7 @@ const (
 // pace spaces the starts of all requests to one server. It delays none until the server is
 // overloaded.
 type pace struct {
-	turn chan struct{} // held by the goroutine that waits for the next start; nil: only one can
+	turn chan struct{} // held by the goroutine that waits for the next start; nil if there is only one
 
 	mu          sync.Mutex
 	reached     bool      // the server answered at least once

@@ -51,7 +51,7 @@ func (p *Pair) Both(dstA, srcA, dstB, srcB []byte) (nA int, errA error, nB int, 
 	return p.a.out, a.err, p.b.out, b.err
 }
 
-// symbols decodes symbols of both streams until one of them can't go on so.
+// symbols decodes symbols of both streams until the block of one ends, or one is near an end.
 func (p *Pair) symbols(a, b *stream) {
 	dstA, outA, srcA, inA := &a.dst[0], a.outEnd(), &a.src[0], len(a.src)-inSpace
 	dstB, outB, srcB, inB := &b.dst[0], b.outEnd(), &b.src[0], len(b.src)-inSpace

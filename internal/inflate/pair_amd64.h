@@ -35,7 +35,7 @@
 	MOVQ have, (dec+Decoder_have)(R10)
 
 // STEPS lowers AX to the number of steps, less one, that can't reach the ends of a stream: each
-// takes 7 bytes at most, and gives fewer than 512.
+// takes 7 bytes at most, and gives fewer than 512. It jumps to done if there is no such step.
 #define STEPS(in, out, outEnd, inEnd) \
 	MOVQ inEnd, R11 \
 	SUBQ in, R11 \
@@ -132,8 +132,8 @@
 	TESTL $const_special, AX \
 	JZ distance
 
-// ENDED drops the bits of e, the end of the block, and stores that in ending. It jumps to wrong if e
-// is not the end.
+// ENDED drops the bits of e, the end of the block, stores that in ending, and jumps to done. It
+// jumps to wrong if e is not the end.
 #define ENDED(buf, have, e, ending, wrong) \
 	BTL $const_endsAt, e \
 	JCC wrong \

@@ -51,7 +51,7 @@ func (p *Page) metrics(set *metric.Set) {
 		}
 		to("leat_run_"+d.name, d.help, v, labels...)
 	}
-	counter, gauge := add(set.Counter), add(set.Gauge)
+	counter, gauge := set.Counter, set.Gauge
 	for _, ph := range phases {
 		v := 0.
 		if ph == s.Phase {

@@ -52,48 +52,50 @@ type Metrics struct {
 // New returns the metrics of a pool.
 func New(p *stage.Pool) *Metrics { return &Metrics{pool: p, reported: make([]int64, len(counts))} }
 
+// Names begin with poolPrefix for what the pool did, and with dirPrefix for the state of its
+// directory and what all processes did there.
 const (
-	own           = "leat_stage_"
-	dir           = "leat_stage_dir_"
-	byAll         = " By all processes since the directory was made."
-	bytes         = dir + "bytes"
+	poolPrefix    = "leat_stage_"
+	dirPrefix     = "leat_stage_dir_"
+	ofAll         = " By all processes since the directory was made."
+	dirBytes      = dirPrefix + "bytes"
 	bytesHelp     = "Bytes of the disk that objects take, copies under way included."
-	objects       = dir + "objects"
+	dirObjects    = dirPrefix + "objects"
 	objectsHelp   = "Objects in the directory, copies under way included."
-	processes     = dir + "processes"
+	dirProcesses  = dirPrefix + "processes"
 	processesHelp = "Processes that use the directory."
 )
 
 // Describe yields the names and the help of all metrics.
 func Describe(yield func(name, help string)) {
 	for _, n := range counts {
-		yield(own+n.name, n.help)
-		yield(dir+n.name, n.help+byAll)
+		yield(poolPrefix+n.name, n.help)
+		yield(dirPrefix+n.name, n.help+ofAll)
 	}
-	yield(bytes, bytesHelp)
-	yield(objects, objectsHelp)
-	yield(processes, processesHelp)
+	yield(dirBytes, bytesHelp)
+	yield(dirObjects, objectsHelp)
+	yield(dirProcesses, processesHelp)
 }
 
 // AddTo adds the pool's counters, and the state of its directory while the pool is open.
 func (m *Metrics) AddTo(s *metric.Set) {
 	counters := m.pool.Counters()
 	for _, n := range counts {
-		s.Counter(own+n.name, n.help, float64(n.value(counters)))
+		s.Counter(poolPrefix+n.name, n.help, float64(n.value(counters)))
 	}
 	usage, err := m.pool.Usage()
 	if err != nil { // closed, or the disk failed
 		return
 	}
-	s.Gauge(bytes, bytesHelp, float64(usage.Bytes))
-	s.Gauge(objects, objectsHelp, float64(usage.Objects))
-	s.Gauge(processes, processesHelp, float64(usage.Processes))
+	s.Gauge(dirBytes, bytesHelp, float64(usage.Bytes))
+	s.Gauge(dirObjects, objectsHelp, float64(usage.Objects))
+	s.Gauge(dirProcesses, processesHelp, float64(usage.Processes))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i, n := range counts {
 		// The counts of an exiting process are missing from both sums for a moment, and Prometheus
 		// would take a falling counter for a restart.
 		m.reported[i] = max(m.reported[i], n.value(usage.Since))
-		s.Counter(dir+n.name, n.help+byAll, float64(m.reported[i]))
+		s.Counter(dirPrefix+n.name, n.help+ofAll, float64(m.reported[i]))
 	}
 }

@@ -42,7 +42,7 @@ const (
 	apart8 = 4
 )
 
-// count counts pixels by the places of their counters, which touch has noted.
+// count counts pixels by the places of their counters, which the caller notes by touch.
 func (h *histogram) count(bins []uint16) {
 	counts := (*[1 << 16]uint32)(h.counts)
 	n := len(bins) / apart

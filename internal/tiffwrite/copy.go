@@ -143,7 +143,7 @@ func sourceError(src *os.File, p piece, err error) error {
 type copier struct {
 	dst, src *os.File
 	buf      []byte
-	// writing is held while a copier writes. In the kernel another one would wait in a loop.
+	// writing is held while a copier writes: in the kernel, another one would spin.
 	writing *sync.Mutex
 }
 
