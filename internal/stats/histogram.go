@@ -315,7 +315,8 @@ const maxBins = 256
 // Bins returns at most maxBins bins between the band's minimum and maximum. For 8- and 16-bit
 // integers they are exact: each bin is one value if at most maxBins values lie between the two, and
 // else holds whole values. For other types the pixels of a counter are spread evenly over its
-// values, so that a pixel may be counted in a bin up to 1/128 of its own value away.
+// values, so that a pixel may be counted in a bin up to 1/128 of its own value away. Values of
+// float64 beyond those of float32 are all counted in the first or the last bin.
 func (t *Totals) Bins(m Moments) Bins {
 	b := Bins{Min: m.Min, Max: m.Max}
 	if m.Valid == 0 || math.IsInf(m.Min, 0) || math.IsInf(m.Max, 0) {
