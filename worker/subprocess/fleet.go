@@ -51,7 +51,9 @@ func (f *fleet) start(ctx context.Context) error {
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
+		restore := childproc.StartBatch()
 		err := f.startAll(ctx)
+		restore()
 		if err != nil {
 			f.stopping.Store(true)
 			if f.o.OnStartError != nil {

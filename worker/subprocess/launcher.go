@@ -15,6 +15,10 @@
 // for any reason, its whole group is killed. When this process dies, even by SIGKILL, its workers
 // end too: on Linux by a death signal, elsewhere because their connections close.
 //
+// On Linux, workers are batch processes (SCHED_BATCH) with a timer slack of 2 ms, unless this
+// process has another scheduling policy than the usual one: they compute for milliseconds, so they
+// need not interrupt each other when they wake up. Processes that workers start inherit both.
+//
 // Two things are not promised. A process that leaves its worker's group (setsid) is not killed. If
 // this process is killed by SIGKILL, processes started by workers are not killed: they have to end
 // by themselves, for example when their standard input ends.
