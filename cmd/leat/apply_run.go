@@ -11,6 +11,7 @@ import (
 
 	"leat/apply"
 	"leat/apply/outcome"
+	"leat/internal/childproc"
 	"leat/internal/terminal"
 	"leat/stores"
 	"leat/timing"
@@ -91,6 +92,9 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.J
 // runJob runs the job and shows its progress.
 func runJob(ctx context.Context, job *apply.Job, warn func(message), rec *timing.Recorder, bar *progress,
 	shown *shownRun) (*apply.Result, error) {
+	if on := job.Concurrency.On; on != nil && on.Capabilities().Local {
+		childproc.MakeBatch() // its readers would interrupt the workers, which have the same processors
+	}
 	r, err := apply.Start(ctx, *job)
 	if err != nil {
 		return nil, err

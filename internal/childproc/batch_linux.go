@@ -1,6 +1,8 @@
 package childproc
 
 import (
+	"os"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,13 +24,8 @@ func StartBatch() (restore func()) {
 			restore = func() { _ = setTimerSlack(time.Duration(slack)) }
 		}
 	}
-	usual, err := unix.SchedGetAttr(0, 0)
-	if err != nil || usual.Policy != unix.SCHED_NORMAL {
-		return restore
-	}
-	batch := *usual
-	batch.Policy = unix.SCHED_BATCH
-	if unix.SchedSetAttr(0, &batch, 0) != nil {
+	usual := setBatch(0)
+	if usual == nil {
 		return restore
 	}
 	restoreSlack := restore
@@ -36,6 +33,37 @@ func StartBatch() (restore func()) {
 		restoreSlack()
 		_ = unix.SchedSetAttr(0, usual, 0)
 	}
+}
+
+// MakeBatch makes this process a batch process, for a program that computes together with
+// processes that it starts. Its timers are not late.
+func MakeBatch() {
+	for range 2 { // a thread that is not a batch thread yet may start another one
+		threads, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			return
+		}
+		for _, t := range threads {
+			if id, err := strconv.Atoi(t.Name()); err == nil {
+				setBatch(id)
+			}
+		}
+	}
+}
+
+// setBatch makes a thread of the usual policy a batch thread, and returns how it was scheduled.
+// nil: nothing was changed. 0 is the calling thread.
+func setBatch(thread int) (usual *unix.SchedAttr) {
+	usual, err := unix.SchedGetAttr(thread, 0)
+	if err != nil || usual.Policy != unix.SCHED_NORMAL {
+		return nil
+	}
+	batch := *usual
+	batch.Policy = unix.SCHED_BATCH
+	if unix.SchedSetAttr(thread, &batch, 0) != nil {
+		return nil
+	}
+	return usual
 }
 
 func setTimerSlack(d time.Duration) error {

@@ -59,6 +59,32 @@ func TestBatchProcesses(t *testing.T) {
 	}
 }
 
+// TestMakeBatch runs itself as the process that becomes a batch process.
+func TestMakeBatch(t *testing.T) {
+	if os.Getenv("MAKE_BATCH") == "" {
+		c := exec.Command(os.Args[0], "-test.run=^TestMakeBatch$", "-test.v")
+		c.Env = append(os.Environ(), "MAKE_BATCH=1")
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	if policy, _ := schedule(t, 0); policy != unix.SCHED_NORMAL {
+		t.Skip("tests run with scheduling policy", policy)
+	}
+	MakeBatch()
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil || len(threads) == 0 {
+		t.Fatal(len(threads), "threads", err)
+	}
+	for _, thread := range threads {
+		id, _ := strconv.Atoi(thread.Name())
+		if a, err := unix.SchedGetAttr(id, 0); err != nil || a.Policy != unix.SCHED_BATCH {
+			t.Errorf("thread %d of %d has attributes %v, %v", id, len(threads), a, err)
+		}
+	}
+}
+
 func TestBatchKeepsOtherPolicies(t *testing.T) {
 	done := make(chan struct{})
 	go func() {

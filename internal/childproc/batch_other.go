@@ -4,3 +4,6 @@ package childproc
 
 // StartBatch does nothing: only Linux has batch processes.
 func StartBatch() (restore func()) { return func() {} }
+
+// MakeBatch does nothing: only Linux has batch processes.
+func MakeBatch() {}
