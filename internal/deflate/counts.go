@@ -20,8 +20,8 @@ func (c *counts) clear() {
 	c.lits[endOfBlock] = 1
 }
 
-// count adds the symbols of tokens to the counts. With vectors, it may use countVectors.
-func (c *counts) count(tokens []uint32, src []byte, vectors bool) {
+// count adds the symbols of tokens to the counts.
+func (c *counts) count(tokens []uint32, src []byte, v vectors) {
 	var first, second [512]uint32
 	var lits literalCounts
 	for i := 0; i < len(tokens); i++ {
@@ -33,8 +33,8 @@ func (c *counts) count(tokens []uint32, src []byte, vectors bool) {
 		}
 		i++
 		p := src[tokens[i]:][:t&^literalRun]
-		if vectors && len(p) >= vector {
-			p = p[countVectors(&lits, p):]
+		if len(p) >= vector {
+			p = p[v.count(&lits, p):]
 		}
 		lits.add(p)
 	}

@@ -82,7 +82,7 @@ const (
 
 // NewEncoder returns an encoder of data that o describes.
 func NewEncoder(o Options) *Encoder {
-	e := &Encoder{tokens: make([]uint32, 2*mostTokens), code: code{vectors: hasVectors}}
+	e := &Encoder{tokens: make([]uint32, 2*mostTokens), code: code{vectors: fastest}}
 	e.Reset(o)
 	return e
 }

@@ -27,9 +27,9 @@ func log(n uint32) uint64 {
 }
 
 // of sets the counts to those of tokens and returns about the number of bits of their block.
-func (c *counts) of(tokens []uint32, src []byte, vectors bool) int {
+func (c *counts) of(tokens []uint32, src []byte, v vectors) int {
 	c.clear()
-	c.count(tokens, src, vectors)
+	c.count(tokens, src, v)
 	body, head := c.size()
 	return body + head
 }

@@ -11,8 +11,8 @@ func (e *Encoder) runs(tokens []uint32, src []byte, at, end int) int {
 	for i+8 <= end {
 		x := load(src, i) ^ load(src, i-1)
 		if uint32(x) != 0 && x>>32 != 0 {
-			if i += 8; i+vector <= end && e.code.vectors {
-				i = skipVectors(src[:end], i)
+			if i += 8; i+vector <= end && e.code.vectors != portable {
+				i = e.code.vectors.skip(src[:end], i)
 			}
 			continue
 		}

@@ -2,29 +2,95 @@ package deflate
 
 import "golang.org/x/sys/cpu"
 
-// hasVectors reports whether the processor can run the routines in assembly.
-var hasVectors = cpu.X86.HasAVX512 && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VBMI && cpu.X86.HasAVX512VBMI2 &&
-	cpu.X86.HasBMI2 && cpu.X86.HasPOPCNT
+// fastest are the vectors of the processor.
+var fastest = supported()
 
-// countVectors counts the bytes of p in c, 64 at a time, and returns how many it counted. It stops
-// where less than a vector of p is left.
-//
-// Most bytes of differences are 0 or 255. Those are counted by comparison, the others one by one.
+func supported() vectors {
+	switch {
+	case !cpu.X86.HasAVX2 || !cpu.X86.HasBMI2 || !cpu.X86.HasPOPCNT:
+		return portable
+	case cpu.X86.HasAVX512 && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VBMI && cpu.X86.HasAVX512VBMI2:
+		return avx512
+	}
+	return avx2
+}
+
+// kept has, for each eight bits, the places of those that are 0, in order.
+var kept = makeKept()
+
+func makeKept() (kept [256 + 1][8]uint8) { // a vector of 16 bytes is loaded from each place
+	for bits := range 256 {
+		n := 0
+		for place := range uint8(8) {
+			if bits>>place&1 == 0 {
+				kept[bits][n] = place
+				n++
+			}
+		}
+	}
+	return kept
+}
+
+// countAVX2 and countAVX512 are vectors.count.
 //
 //go:noescape
-func countVectors(c *literalCounts, p []byte) (counted int)
+func countAVX2(c *literalCounts, p []byte) (counted int)
 
-// writeVectors writes the words of the literals of src to out, 64 at a time. It returns how many
+//go:noescape
+func countAVX512(c *literalCounts, p []byte) (counted int)
+
+// skipAVX2 and skipAVX512 are vectors.skip.
+//
+//go:noescape
+func skipAVX2(src []byte, i int) int
+
+//go:noescape
+func skipAVX512(src []byte, i int) int
+
+// writeAVX512 writes the words of the literals of src to out, 64 at a time. It returns how many
 // literals it wrote, and to how many bytes. It stops where less than a vector of src or 224 bytes
 // of out are left. The lowest held bits of acc, fewer than eight, come first, and its other bits
 // are 0. It returns the bits after the last whole byte in the same form.
 //
 //go:noescape
-func writeVectors(out, src []byte, t *literalTable, acc, held uint64) (count, written int, accOut, heldOut uint64)
+func writeAVX512(out, src []byte, t *literalTable, acc, held uint64) (count, written int, accOut, heldOut uint64)
 
-// skipVectors returns the first place, i or a multiple of 8 after it, where the next four bytes, or
-// the four after these, equal those one place before them. It stops where less than a vector is
-// left. i must be at least 1.
+// count counts the bytes of p in c, a vector at a time, and returns how many it counted. It may
+// leave any number of them.
 //
-//go:noescape
-func skipVectors(src []byte, i int) int
+// Most bytes of differences are 0 or 255. Those are counted by comparison, the others one by one.
+func (v vectors) count(c *literalCounts, p []byte) (counted int) {
+	switch v {
+	case avx512:
+		return countAVX512(c, p)
+	case avx2:
+		return countAVX2(c, p)
+	}
+	return 0
+}
+
+// skip returns the first place, i or a multiple of 8 after it, where the next four bytes, or the
+// four after these, equal those one place before them. It may stop before, at the latest where less
+// than a vector is left. i must be at least 1.
+func (v vectors) skip(src []byte, i int) int {
+	switch v {
+	case avx512:
+		return skipAVX512(src, i)
+	case avx2:
+		return skipAVX2(src, i)
+	}
+	return i
+}
+
+// write writes literals of p, as long as the memory has space for the longest words. It returns
+// those that are left.
+func (v vectors) write(c *code, out []byte, at int, acc, n uint64, p []byte) (int, uint64, uint64, []byte) {
+	if v != avx512 {
+		return at, acc, n, p
+	}
+	if n == 0 {
+		acc = 0 // its bits are of words before
+	}
+	count, written, acc, n := writeAVX512(out[at:], p, &c.literals, acc>>(-n&63), n)
+	return at + written, acc << (-n & 63), n, p[count:]
+}

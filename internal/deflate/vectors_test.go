@@ -9,17 +9,30 @@ import (
 	"leat/internal/guardtest"
 )
 
-// TestVectorsWriteSameLiterals compares the routine for vectors of literals with the one in Go,
-// over memory whose neighbours can't be accessed.
-func TestVectorsWriteSameLiterals(t *testing.T) {
-	if !hasVectors {
-		t.Skip("the processor has no AVX-512 VBMI2")
+// forVectors runs a test for all vectors of the processor but portable.
+func forVectors(t *testing.T, test func(t *testing.T, v vectors)) {
+	if fastest == portable {
+		t.Skip("the processor has no AVX2, or it is switched off")
+	}
+	names := [...]string{avx2: "AVX2", avx512: "AVX-512"}
+	for v := portable + 1; v <= fastest; v++ {
+		t.Run(names[v], func(t *testing.T) { test(t, v) })
+	}
+}
+
+// TestVectorsWriteSameLiterals compares the routines that write literals with the one in Go, over
+// memory whose neighbours can't be accessed.
+func TestVectorsWriteSameLiterals(t *testing.T) { forVectors(t, testWrite) }
+
+func testWrite(t *testing.T, v vectors) {
+	if v != avx512 {
+		t.Skip("the loop in Go writes")
 	}
 	const most = 4000
 	source, memory := guardtest.New(most), guardtest.New(2*most)
 	r := rand.New(rand.NewPCG(5, 8))
 	var c code
-	c.vectors = true
+	c.vectors = v
 	for _, kind := range append([]string{"long words"}, kinds...) {
 		full := made(kind, most)
 		c.clear()
@@ -57,9 +70,9 @@ func TestVectorsWriteSameLiterals(t *testing.T) {
 			for _, b := range src {
 				bits += uint64(c.lens[b])
 			}
-			// With little memory after the words, the routine for vectors must stop early.
+			// With little memory after the words, the routine must stop early.
 			out := memory.Last(int(bits/8) + 8 + r.IntN(2)*300)
-			at, gotAcc, gotHeld, rest := literalVectors(out, 0, acc, held, &c.literals, src)
+			at, gotAcc, gotHeld, rest := v.write(&c, out, 0, acc, held, src)
 			if len(rest) > len(src) || len(rest)%64 != len(src)%64 || len(out) > int(bits/8)+300 && len(rest) >= 64 {
 				t.Fatalf("%s: %d of %d literals are left", kind, len(rest), len(src))
 			}
@@ -73,13 +86,12 @@ func TestVectorsWriteSameLiterals(t *testing.T) {
 }
 
 // TestVectorsChangeNoStream encodes with and without vectors.
-func TestVectorsChangeNoStream(t *testing.T) {
-	if !hasVectors {
-		t.Skip("the processor has no AVX-512 VBMI2")
-	}
+func TestVectorsChangeNoStream(t *testing.T) { forVectors(t, testStreams) }
+
+func testStreams(t *testing.T, v vectors) {
 	for _, o := range layouts {
 		with, without := NewEncoder(o), NewEncoder(o)
-		without.code.vectors = false
+		with.code.vectors, without.code.vectors = v, portable
 		for _, kind := range kinds {
 			for _, n := range []int{64, 1000, 70000} {
 				data := made(kind, n)
@@ -92,12 +104,11 @@ func TestVectorsChangeNoStream(t *testing.T) {
 	}
 }
 
-// TestVectorsCountSameLiterals compares countVectors with the counts in Go, over memory whose
-// neighbours can't be accessed.
-func TestVectorsCountSameLiterals(t *testing.T) {
-	if !hasVectors {
-		t.Skip("the processor has no AVX-512 VBMI2")
-	}
+// TestVectorsCountSameLiterals compares the routines that count with the one in Go, over memory
+// whose neighbours can't be accessed.
+func TestVectorsCountSameLiterals(t *testing.T) { forVectors(t, testCount) }
+
+func testCount(t *testing.T, v vectors) {
 	const most = 4000
 	source := guardtest.New(most)
 	for _, kind := range kinds {
@@ -110,7 +121,7 @@ func TestVectorsCountSameLiterals(t *testing.T) {
 			src := [][]byte{source.First(n), source.Last(n)}[round&1]
 			copy(src, full[most-n:])
 			var got, want literalCounts
-			if counted := countVectors(&got, src); counted != n&^63 {
+			if counted := v.count(&got, src); counted != n&^63 {
 				t.Fatalf("%s: %d of %d bytes counted, expected %d", kind, counted, n, n&^63)
 			}
 			want.add(src[:n&^63])
@@ -124,12 +135,11 @@ func TestVectorsCountSameLiterals(t *testing.T) {
 	}
 }
 
-// TestVectorsFindSameRuns compares skipVectors with its description, over memory whose neighbours
-// can't be accessed.
-func TestVectorsFindSameRuns(t *testing.T) {
-	if !hasVectors {
-		t.Skip("the processor has no AVX-512 VBMI2")
-	}
+// TestVectorsFindSameRuns compares the routines that skip with their description, over memory whose
+// neighbours can't be accessed.
+func TestVectorsFindSameRuns(t *testing.T) { forVectors(t, testSkip) }
+
+func testSkip(t *testing.T, v vectors) {
 	const most = 600
 	source := guardtest.New(most)
 	r := rand.New(rand.NewPCG(3, 4))
@@ -152,7 +162,7 @@ func TestVectorsFindSameRuns(t *testing.T) {
 				break
 			}
 		}
-		got := skipVectors(src, from)
+		got := v.skip(src, from)
 		if got != want {
 			t.Fatalf("%d of %d bytes: place %d, expected %d", from, n, got, want)
 		}

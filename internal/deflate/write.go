@@ -20,16 +20,13 @@ type code struct {
 	words         [litSymbols]uint64
 	huffman       huffman
 
-	vectors  bool // literals are counted and written by vectors
+	vectors  vectors // count and write literals
 	literals literalTable
 }
 
-// literalTable holds the words of literals for writeVectors: their lengths, their first eight bits,
+// literalTable holds the words of literals for writeAVX512: their lengths, their first eight bits,
 // and the others.
 type literalTable struct{ lengths, low, high [256]uint8 }
-
-// vector is the number of bytes that the routines in assembly handle at once.
-const vector = 64
 
 // build computes the lengths of the words for the counts. It returns the number of bits of the
 // block after its header, and that of the header.
@@ -144,7 +141,7 @@ func (c *code) entries() {
 		}
 	}
 	c.second[none] = 0
-	if c.vectors {
+	if c.vectors == avx512 {
 		for s, e := range c.words[:256] {
 			w := e >> (-e & 63)
 			c.literals.lengths[s], c.literals.low[s], c.literals.high[s] = uint8(e&63), uint8(w), uint8(w>>8)
@@ -216,8 +213,8 @@ func (w *bitWriter) tokens(c *code, tokens []uint32, src []byte) {
 		if t >= literalRun {
 			i++
 			p := src[tokens[i]:][:t&^literalRun]
-			if c.vectors && len(p) >= vector {
-				at, acc, n, p = literalVectors(out, at, acc, n, &c.literals, p)
+			if len(p) >= vector {
+				at, acc, n, p = c.vectors.write(c, out, at, acc, n, p)
 			}
 			at, acc, n = literals(out, at, acc, n, first, p)
 			continue
@@ -236,16 +233,6 @@ func (w *bitWriter) tokens(c *code, tokens []uint32, src []byte) {
 		n &= 7
 	}
 	w.at, w.acc, w.n = at, acc, n
-}
-
-// literalVectors writes literals of p, by vectors, as long as the memory has space for the longest
-// words. It returns those that are left.
-func literalVectors(out []byte, at int, acc, n uint64, t *literalTable, p []byte) (int, uint64, uint64, []byte) {
-	if n == 0 {
-		acc = 0 // its bits are of words before
-	}
-	count, written, acc, n := writeVectors(out[at:], p, t, acc>>(-n&63), n)
-	return at + written, acc << (-n & 63), n, p[count:]
 }
 
 // literals writes literals: four words, of at most 13 bits, per flush. The lowest bits of an entry,

@@ -92,11 +92,11 @@
 	QUAD(56, 184); \
 	QUAD(120, 188)
 
-// func writeVectors(out, src []byte, t *literalTable, acc, held uint64) (count, written int, accOut, heldOut uint64)
+// func writeAVX512(out, src []byte, t *literalTable, acc, held uint64) (count, written int, accOut, heldOut uint64)
 //
 // It joins the next vector before it writes one, so that no load waits for a store: this takes two
 // thirds of the time.
-TEXT ·writeVectors(SB), 0, $1024-104
+TEXT ·writeAVX512(SB), 0, $1024-104
 	MOVQ out_base+0(FP), DI
 	MOVQ out_len+8(FP), R13
 	MOVQ src_base+24(FP), SI
