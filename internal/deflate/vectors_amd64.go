@@ -47,6 +47,12 @@ func skipAVX2(src []byte, i int) int
 //go:noescape
 func skipAVX512(src []byte, i int) int
 
+// writeBMI2 is the function literals for whole groups of eight literals of src. It returns how many
+// it wrote, and to how many bytes. It stops where less than 16 bytes of out are left.
+//
+//go:noescape
+func writeBMI2(out, src []byte, first *[512]uint64, acc, n uint64) (count, written int, accOut, nOut uint64)
+
 // writeAVX512 writes the words of the literals of src to out, 64 at a time. It returns how many
 // literals it wrote, and to how many bytes. It stops where less than a vector of src or 224 bytes
 // of out are left. The lowest held bits of acc, fewer than eight, come first, and its other bits
@@ -85,12 +91,16 @@ func (v vectors) skip(src []byte, i int) int {
 // write writes literals of p, as long as the memory has space for the longest words. It returns
 // those that are left.
 func (v vectors) write(c *code, out []byte, at int, acc, n uint64, p []byte) (int, uint64, uint64, []byte) {
-	if v != avx512 {
-		return at, acc, n, p
+	count, written := 0, 0
+	switch v {
+	case avx512:
+		if n == 0 {
+			acc = 0 // its bits are of words before
+		}
+		count, written, acc, n = writeAVX512(out[at:], p, &c.literals, acc>>(-n&63), n)
+		acc <<= -n & 63
+	case avx2:
+		count, written, acc, n = writeBMI2(out[at:], p, &c.first, acc, n)
 	}
-	if n == 0 {
-		acc = 0 // its bits are of words before
-	}
-	count, written, acc, n := writeAVX512(out[at:], p, &c.literals, acc>>(-n&63), n)
-	return at + written, acc << (-n & 63), n, p[count:]
+	return at + written, acc, n, p[count:]
 }
