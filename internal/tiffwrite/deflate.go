@@ -60,6 +60,17 @@ const (
 	renewAfter = 1 << 30
 )
 
+// deflater returns the memory's compressor of a level, which has no state between tiles.
+func (m *Memory) deflater(level int) *deflater {
+	if m.deflaters[level] == nil {
+		if m.deflaters == nil {
+			m.deflaters = map[int]*deflater{}
+		}
+		m.deflaters[level] = newDeflater(level)
+	}
+	return m.deflaters[level]
+}
+
 func newDeflater(level int) *deflater {
 	d := &deflater{level: level}
 	// 0x78 is deflate with a window of 32 KiB. The second byte gives the level and makes the number

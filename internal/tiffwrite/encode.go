@@ -65,16 +65,18 @@ const (
 // Memory is what the encoders of one goroutine share: most of the time for a small file goes into
 // the first use of memory. The zero value is ready to use.
 type Memory struct {
-	deflate *deflate.Encoder // of level 1; nil until it is needed
+	scratch   []byte            // a tile after the predictor, for Encode
+	deflate   *deflate.Encoder  // of level 1; nil until it is needed
+	deflaters map[int]*deflater // by level; nil until one is needed
 }
 
 // Encoder encodes tiles. It holds scratch memory, so each goroutine needs its own. The encoded
 // bytes depend only on the tile's pixels, its shape and the coding.
 type Encoder struct {
+	memory   *Memory
 	shape    TileShape
 	coding   Coding
 	swapped  []byte    // the tile in the file's byte order, if the machine's differs
-	scratch  []byte    // the tile after the predictor, for Encode
 	rows     [2][]byte // a row before the predictor, and the one above it
 	row      []byte    // one row for predictor 3
 	compress compressor
@@ -107,7 +109,7 @@ func NewEncoderIn(m *Memory, s TileShape, c Coding) *Encoder {
 		panic(err)
 	}
 	c = c.filled(s.Type)
-	e := &Encoder{shape: s, coding: c, compress: newCompressor(m, s, c)}
+	e := &Encoder{memory: m, shape: s, coding: c, compress: newCompressor(m, s, c)}
 	if tiff.NativeBig && s.Type.Size() > 1 {
 		e.swapped = make([]byte, s.Bytes())
 	}
@@ -127,7 +129,7 @@ func newCompressor(m *Memory, s TileShape, c Coding) compressor {
 		if c.Level == 1 {
 			return newTileDeflater(m, s, c.Predictor)
 		}
-		return newDeflater(c.Level)
+		return m.deflater(c.Level)
 	case Zstd:
 		return newZstdEncoder(c.Level)
 	case LZW:
@@ -144,10 +146,11 @@ func newCompressor(m *Memory, s TileShape, c Coding) compressor {
 // Width*Height*Samples elements in the machine's byte order: row by row, the samples of a pixel
 // together. Encode does not change it.
 func (e *Encoder) Encode(dst, tile []byte) ([]byte, error) {
-	if e.coding.Predictor > 1 && e.scratch == nil {
-		e.scratch = make([]byte, e.shape.Bytes())
+	m, n := e.memory, e.shape.Bytes()
+	if e.coding.Predictor > 1 && cap(m.scratch) < n {
+		m.scratch = make([]byte, n)
 	}
-	return e.encodeTo(dst, tile, e.scratch)
+	return e.encodeTo(dst, tile, m.scratch[:min(n, cap(m.scratch))])
 }
 
 // EncodeOver is Encode in the memory of the tile, whose pixels it overwrites. It touches half as

@@ -5,17 +5,18 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"leat/block"
 	"leat/internal/stats"
 	"leat/internal/tiffwrite"
 )
 
-// Chooser chooses the coding of an output by encoding sample tiles with each candidate. The samples
-// are the first four tiles in canonical order of which at least a tenth of the pixels are valid and
-// not all equal. It compares sizes only, so the choice is the same on every machine and with any
-// number of workers. Tiles that are finished before the choice is made are encoded with the type's
-// default, and again at the end if the choice differs.
+// Chooser chooses the coding of an output by encoding samples with each candidate. The samples are
+// rows of the first four tiles in canonical order of which at least a tenth of the pixels are valid
+// and not all equal. It compares sizes only, so the choice is the same on every machine and with
+// any number of workers. Tiles that are finished before the choice is made are encoded with the
+// type's default, and again at the end if the choice differs.
 type Chooser struct {
-	shape      tiffwrite.TileShape
+	l          *Layout
 	candidates []tiffwrite.Coding
 	chosen     atomic.Pointer[tiffwrite.Coding] // nil until decided
 	file       *File                            // nil in a worker process
@@ -34,23 +35,25 @@ type sample struct {
 
 // trial has what one worker needs to encode samples with each candidate.
 type trial struct {
-	encoders []*tiffwrite.Encoder // nil before the first sample
+	encoders []*tiffwrite.Encoder // of the last sample's shape; nil before the first sample
+	shape    tiffwrite.TileShape  // of the last sample
+	pixels   []byte               // of the last sample
 	out      []byte               // memory for an encoded sample, if spare is too small
 	spare    []byte               // memory that the worker uses again after this sample
 }
 
 const (
 	trialTiles = 4
-	// trialRows of each sample are encoded. Predictors differ from the first rows on, and whole
-	// tiles would take four times as long.
-	trialRows = 128
+	// A sample has at most sampleRows rows of a tile, half of them from the top and half from the
+	// bottom. Twice as many from the top alone represent a tile less well; docs/benchmarks.md has
+	// the measurements.
+	sampleRows = 64
 )
 
 // NewChooser returns the chooser of an output's coding, which records the choice in the spool. In a
 // worker process file is nil: the coordinator makes the choice, and Follow applies it.
 func NewChooser(l *Layout, file *File) *Chooser {
-	c := &Chooser{shape: l.File.Shape(), candidates: l.Candidates, file: file, sampled: map[int]struct{}{}}
-	c.shape.Height = min(c.shape.Height, trialRows)
+	c := &Chooser{l: l, candidates: l.Candidates, file: file, sampled: map[int]struct{}{}}
 	if len(c.candidates) == 1 {
 		c.choose(0)
 	}
@@ -112,7 +115,7 @@ func (c *Chooser) offer(index int, tile []byte, m stats.Moments, t *trial, memor
 	var sizes []int
 	if c.needs(index, m) {
 		var err error
-		if sizes, err = c.try(tile[:c.shape.Bytes()], t, memory); err != nil {
+		if sizes, err = c.try(c.sampleOf(index, tile, t), t, memory); err != nil {
 			return err
 		}
 	}
@@ -142,22 +145,53 @@ func (c *Chooser) offer(index int, tile []byte, m stats.Moments, t *trial, memor
 	return nil
 }
 
-// try returns the sizes of a sample by candidate.
-func (c *Chooser) try(tile []byte, t *trial, memory *tiffwrite.Memory) ([]int, error) {
+// sampleShape returns the shape of a tile's sample, and the part of the raster that the tile
+// covers. The sample has as little of the padding outside the raster as TIFF allows.
+func (c *Chooser) sampleShape(index int) (tiffwrite.TileShape, block.Window) {
+	s, inside := c.l.File.Shape(), c.l.windowOfTile(index)
+	s.Width, s.Height = upTo16(inside.Width), min(upTo16(inside.Height), sampleRows)
+	return s, inside
+}
+
+// sampleOf returns the sample of a tile, and sets t.shape. The sample is valid until the next call.
+func (c *Chooser) sampleOf(index int, tile []byte, t *trial) []byte {
+	shape, inside := c.sampleShape(index)
+	if shape != t.shape {
+		t.shape, t.encoders = shape, nil
+	}
+	whole := c.l.File.Shape()
+	row, stride := shape.Bytes()/shape.Height, whole.Bytes()/whole.Height
+	half := shape.Height / 2
+	skipped := max(inside.Height, shape.Height) - shape.Height // between the halves
+	t.pixels = slices.Grow(t.pixels[:0], shape.Bytes())
+	for y := range shape.Height {
+		if y == half {
+			tile = tile[skipped*stride:]
+		}
+		t.pixels = append(t.pixels, tile[y*stride:][:row]...)
+	}
+	return t.pixels
+}
+
+// upTo16 rounds the side of a tile up to one that TIFF allows.
+func upTo16(n int) int { return (n + 15) / 16 * 16 }
+
+// try returns the sizes of a sample of t.shape by candidate.
+func (c *Chooser) try(sample []byte, t *trial, memory *tiffwrite.Memory) ([]int, error) {
 	if t.encoders == nil {
 		for _, candidate := range c.candidates {
-			t.encoders = append(t.encoders, tiffwrite.NewEncoderIn(memory, c.shape, candidate))
+			t.encoders = append(t.encoders, tiffwrite.NewEncoderIn(memory, t.shape, candidate))
 		}
 	}
 	// A compressor may append a chunk twice before it keeps the shorter one.
-	out, most := t.spare[:0], c.shape.Bytes()+128<<10
+	out, most := t.spare[:0], len(sample)+128<<10
 	if cap(out) < most {
 		t.out = slices.Grow(t.out, most)
 		out = t.out
 	}
 	sizes := make([]int, len(c.candidates))
 	for i, enc := range t.encoders {
-		b, err := enc.Encode(out, tile)
+		b, err := enc.Encode(out, sample)
 		if err != nil {
 			return nil, err
 		}

@@ -159,8 +159,8 @@ func (s *Spool) sample(e *Encoder, r *Record, encoded func(t recordTile) ([]byte
 			if err != nil {
 				return err
 			}
-			if err := tiffwrite.DecodeRows(s.l.File.Shape(), s.chooser.fallback(), data, e.pixels,
-				s.chooser.shape.Height); err != nil {
+			rows := upTo16(s.l.windowOfTile(t.index).Height)
+			if err := tiffwrite.DecodeRows(s.l.File.Shape(), s.chooser.fallback(), data, e.pixels, rows); err != nil {
 				return fmt.Errorf("%w, output %s: %w", ErrRecord, s.l.Output, err)
 			}
 		}
