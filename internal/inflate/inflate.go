@@ -15,7 +15,6 @@
 package inflate
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 
@@ -112,9 +111,11 @@ func (d *Decoder) block(dst, src []byte) (last, symbols bool, err error) {
 	case 1:
 		if !d.fixed {
 			d.litBits = manyBits
-			build(d.lit[:], d.litBits, fixedLens[:288], litSymbols[:], &d.order)
+			d.order.sort(fixedLens[:288])
+			build(d.lit[:], d.litBits, litSymbols[:], &d.order)
 			d.join()
-			build(d.dist[:], distBits, fixedLens[288:], distSymbols[:], &d.order)
+			d.order.sort(fixedLens[288:])
+			build(d.dist[:], distBits, distSymbols[:], &d.order)
 			copy(d.lens[:], fixedLens[:])
 			d.mixed = d.always
 		}
@@ -213,9 +214,10 @@ func (d *Decoder) readCodes(src []byte) error {
 		lens[s] = uint8(n)
 	}
 	var table [1 << metaBits]uint32
-	if !build(table[:], metaBits, lens[:19], litSymbols[:], &d.order) {
+	if !d.order.sort(lens[:19]) {
 		return ErrDamaged
 	}
+	build(table[:], metaBits, litSymbols[:], &d.order)
 	clear(lens[:19])
 	for i := 0; i < lits+dists; {
 		d.refill(src)
@@ -252,23 +254,27 @@ func (d *Decoder) readCodes(src []byte) error {
 		if end > lits+dists {
 			return ErrDamaged
 		}
-		for ; i < end; i++ {
+		for ; value != 0 && i < end; i++ {
 			lens[i] = value
 		}
+		i = end
 	}
 	// A block can't end without the word for its end.
-	d.litBits = manyBits
-	if bytes.Count(lens[:lits], []byte{0}) >= lits-fewWords {
-		d.litBits = fewBits
-	}
-	if lens[endOfBlock] == 0 || !build(d.lit[:], d.litBits, lens[:lits], litSymbols[:], &d.order) {
+	if lens[endOfBlock] == 0 || !d.order.sort(lens[:lits]) {
 		return ErrDamaged
 	}
+	d.litBits = manyBits
+	if d.order.used <= fewWords {
+		d.litBits = fewBits
+	}
+	d.litBits = min(d.litBits, 2*d.order.most) // enough for any two words
+	build(d.lit[:], d.litBits, litSymbols[:], &d.order)
 	copy(d.lens[:], lens[:])
 	d.join()
 	d.mixed = d.always || !d.never && isMixed(lens[endOfBlock+1:lits])
-	if !build(d.dist[:], distBits, lens[lits:lits+dists], distSymbols[:], &d.order) {
+	if !d.order.sort(lens[lits : lits+dists]) {
 		return ErrDamaged
 	}
+	build(d.dist[:], distBits, distSymbols[:], &d.order)
 	return nil
 }

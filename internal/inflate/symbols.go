@@ -195,6 +195,13 @@ func load(p []byte, i int) uint64 { return binary.LittleEndian.Uint64(p[i : i+8 
 
 func store(p []byte, i int, v uint64) { binary.LittleEndian.PutUint64(p[i:i+8:i+8], v) }
 
+// repeat sets the bytes of p from n on, which is above 0, to those n bytes before them.
+func repeat(p []byte, n int) {
+	for n < len(p) {
+		n += copy(p[n:], p[:n])
+	}
+}
+
 // careful decodes symbols to the end of the block, minding the ends of both sides.
 func (d *Decoder) careful(dst, src []byte) error {
 	for {
@@ -242,9 +249,7 @@ func (d *Decoder) careful(dst, src []byte) error {
 			return ErrDamaged
 		}
 		whole := min(length, len(dst)-d.out)
-		for i := d.out; i < d.out+whole; i++ {
-			dst[i] = dst[i-back]
-		}
+		repeat(dst[d.out-back:d.out+whole], back)
 		if d.out += whole; whole < length {
 			return ErrLong
 		}

@@ -127,40 +127,66 @@ type order struct {
 	symbols [288]uint16
 	words   [288]uint16 // those that fit in the table's bits
 	count   [longest + 1]int
+	used    int  // symbols that have words
+	most    uint // bits of the longest word
+	free    int  // words of longest bits that the code could still have
 }
 
-// build makes the table of the code whose words have the lengths lens, with primary bits and the
-// entries of symbols. It refuses lengths that no code has: too many words, or too few, except a
-// single one of one bit or none at all. It leaves the order of the symbols in o.
-func build(table []uint32, primary uint, lens []uint8, symbols []uint32, o *order) bool {
+// sort sorts the symbols of the code whose words have the lengths lens. It refuses lengths that no
+// code has: too many words, or too few, except a single one of one bit or none at all.
+func (o *order) sort(lens []uint8) bool {
 	var next [longest + 1]int
 	o.count = [longest + 1]int{}
 	count := &o.count
-	for _, l := range lens {
-		count[l&longest]++
+	for s := 0; s < len(lens); s += 8 {
+		v := eight(lens, s)
+		for ; v != 0; v >>= 8 {
+			count[v&longest]++
+		}
 	}
-	words := len(lens) - count[0]
-	count[0] = 0
-	free := 1
+	count[0] = 0 // of unused symbols, those before others
+	o.used, o.most, o.free = 0, 0, 1
 	for l := 1; l <= longest; l++ {
-		next[l] = next[l-1] + count[l-1]
-		if free = free<<1 - count[l]; free < 0 {
+		next[l] = o.used
+		if count[l] > 0 {
+			o.used, o.most = o.used+count[l], uint(l)
+		}
+		if o.free = o.free<<1 - count[l]; o.free < 0 {
 			return false
 		}
 	}
-	if free > 0 {
-		if words != count[1] {
-			return false
+	if o.free > 0 && o.used != count[1] {
+		return false
+	}
+	for s := 0; s < len(lens); s += 8 {
+		for v, i := eight(lens, s), s; v != 0; v, i = v>>8, i+1 {
+			if l := v & longest; l != 0 {
+				o.symbols[next[l]] = uint16(i)
+				next[l]++
+			}
 		}
+	}
+	return true
+}
+
+// eight gives the lengths from lens[s] on, eight at most, the first one lowest.
+func eight(lens []uint8, s int) (v uint64) {
+	if s+8 <= len(lens) {
+		return load(lens, s)
+	}
+	for i, l := range lens[s:] {
+		v |= uint64(l) << (8 * i)
+	}
+	return v
+}
+
+// build makes the table of the code in o, with primary bits and the entries of symbols. It leaves
+// the words in o.
+func build(table []uint32, primary uint, symbols []uint32, o *order) {
+	count, sorted := &o.count, &o.symbols
+	if o.free > 0 {
 		for i := range table[:1<<primary] {
 			table[i] = special | 1
-		}
-	}
-	sorted := &o.symbols
-	for s, l := range lens {
-		if l != 0 {
-			sorted[next[l&longest]] = uint16(s)
-			next[l&longest]++
 		}
 	}
 
@@ -199,7 +225,6 @@ func build(table []uint32, primary uint, lens []uint8, symbols []uint32, o *orde
 			at++
 		}
 	}
-	return true
 }
 
 // entry gives the entry of a symbol whose word has l bits.
