@@ -5,6 +5,19 @@ import "golang.org/x/sys/cpu"
 // hasAVX2 reports whether the processor can run the loops in assembly.
 var hasAVX2 = cpu.X86.HasAVX2 && cpu.X86.HasBMI1 && cpu.X86.HasBMI2
 
+// longestMatch is the lowest entry of the length of the longest match.
+const longestMatch = (258 - shortest) << lengthAt
+
+// inverses has 1/k in 65536ths, rounded up, so that quotients of numbers up to 64 are exact.
+var inverses = makeInverses()
+
+func makeInverses() (inverses [64]uint16) {
+	for k := 2; k < len(inverses); k++ {
+		inverses[k] = uint16(1<<16/k + 1)
+	}
+	return inverses
+}
+
 // fastAVX2 is the loop of fast, from the first bytes of target and source. It stops
 // behind outEnd or inEnd, where fewer than outSpace or inSpace bytes are left.
 //

@@ -16,6 +16,10 @@
 //	R12      first byte of the target
 //	R13      the mask of offsets in the table of literals and lengths
 
+// manySpace is how many bytes before R9 the last of several matches must begin, for copies in steps
+// of 128.
+#define manySpace 96
+
 // ENTER loads the registers and the first entry, which needs bits.
 #define ENTER \
 	MOVQ d+0(FP), R10 \
@@ -149,6 +153,9 @@ match:
 	TESTB $const_special, DX
 	JNZ special
 
+	CMPL DX, $const_longestMatch
+	JCC repeats
+
 length:
 	// The literal before the match, or a byte that the match overwrites.
 	MOVL DX, AX
@@ -165,6 +172,7 @@ length:
 
 distance:
 	DISTANCE
+copy:
 	MOVQ DI, R15
 	SUBQ R12, R15
 	CMPQ R14, R15
@@ -189,6 +197,101 @@ copy32:
 	CMPQ R11, $32
 	JHI copy32
 	JMP next
+
+	// The match may be the first of several that have the same bits. R14 becomes the buffer after the
+	// length, then after the first distance, and R15 that distance.
+repeats:
+	BTL $const_literalsAt, DX
+	JCS length
+	SHRXQ DX, BX, R14
+	MOVL R14, AX
+	ANDL $(4*(1<<const_distBits-1)), AX
+	MOVL Decoder_dist(R10)(AX*1), AX
+	TESTB $const_special, AX
+	JNZ length
+	RORXQ $2, R14, R15
+	BZHIQ AX, R15, R15
+	MOVL AX, R11
+	SHRL $const_wordAt, R11
+	SHRXQ R11, R15, R15
+	MOVL AX, R11
+	SHRL $const_distAt, R11
+	ADDQ R11, R15
+	SHRXQ AX, R14, R14
+	// In R11, how many of the next bits equal those that are the same number of bits before them,
+	// and in DX this number. Their quotient is the number of further matches.
+	ADDL DX, AX
+	ANDL $const_dropMask, AX
+	SUBL AX, CX
+	XORQ R14, BX
+	SHRQ $2, BX
+	TZCNTQ BX, R11
+	MOVQ R14, BX
+	MOVL CX, R14
+	ANDL $63, R14
+	SUBL $(2+const_manyBits), R14 // the next entry needs some
+	CMPL R14, R11
+	CMOVLCS R14, R11
+	LEAQ ·inverses(SB), R14
+	MOVWLZX (R14)(AX*2), R14
+	IMULL R11, R14
+	SHRL $16, R14
+	IMULL R14, AX
+	IMUL3L $258, R14, R11
+	MOVQ R9, R14
+	SUBQ DI, R14
+	SUBQ $manySpace, R14
+	CMPQ R11, R14
+	JGE once
+	TESTL R11, R11
+	JZ once
+	SHRXQ AX, BX, BX
+	SUBL AX, CX
+	MOVQ DI, AX
+	SUBQ R12, AX
+	CMPQ AX, R15
+	JCS wrong
+	NEXT
+	MOVQ DI, AX
+	MOVQ DI, R14
+	SUBQ R15, R14
+	LEAQ 258(DI)(R11*1), DI
+	CMPQ R15, $32
+	JCS nearMany
+copy128:
+	VMOVDQU (R14), Y0
+	VMOVDQU Y0, (AX)
+	VMOVDQU 32(R14), Y0
+	VMOVDQU Y0, 32(AX)
+	VMOVDQU 64(R14), Y0
+	VMOVDQU Y0, 64(AX)
+	VMOVDQU 96(R14), Y0
+	VMOVDQU Y0, 96(AX)
+	SUBQ $-128, R14
+	SUBQ $-128, AX
+	CMPQ AX, DI
+	JCS copy128
+	JMP next
+
+nearMany:
+	VPBROADCASTB (R14), Y0
+	XCHGQ R14, R15
+	CMPQ R14, $1
+	JNE pattern
+fill128:
+	VMOVDQU Y0, (AX)
+	VMOVDQU Y0, 32(AX)
+	VMOVDQU Y0, 64(AX)
+	VMOVDQU Y0, 96(AX)
+	SUBQ $-128, AX
+	CMPQ AX, DI
+	JCS fill128
+	JMP next
+
+once:
+	MOVL $258, R11
+	MOVQ R15, R14
+	JMP copy
 
 near:
 	MOVQ DI, AX

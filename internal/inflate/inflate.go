@@ -50,9 +50,10 @@ type Decoder struct {
 	have    uint   // how many of them are counted as taken, at most 64
 	fixed   bool   // the tables are those of the fixed codes
 	mixed   bool   // literals and short matches take turns at random in the block
+	filled  bool   // most bytes of the block are of the longest matches
 
 	portable      bool // tests use the loop in Go
-	always, never bool // tests take all blocks, or none, as mixed
+	always, never bool // tests take all blocks, or none, as mixed, and none as filled
 }
 
 // Zlib decodes the zlib stream (RFC 1950) at the start of src into dst and returns how many bytes
@@ -117,7 +118,7 @@ func (d *Decoder) block(dst, src []byte) (last, symbols bool, err error) {
 			d.order.sort(fixedLens[288:])
 			build(d.dist[:], distBits, distSymbols[:], &d.order)
 			copy(d.lens[:], fixedLens[:])
-			d.mixed = d.always
+			d.mixed, d.filled = d.always, false
 		}
 		d.fixed = true
 	case 2:
@@ -272,6 +273,7 @@ func (d *Decoder) readCodes(src []byte) error {
 	copy(d.lens[:], lens[:])
 	d.join()
 	d.mixed = d.always || !d.never && isMixed(lens[endOfBlock+1:lits])
+	d.filled = !d.always && !d.never && isFilled(lens[:lits])
 	if !d.order.sort(lens[lits : lits+dists]) {
 		return ErrDamaged
 	}

@@ -20,3 +20,28 @@ func TestMixedBlocks(t *testing.T) {
 		}
 	}
 }
+
+// TestFilledBlocks has the words of blocks with little but matches of 258 bytes, with many of these,
+// and with none.
+func TestFilledBlocks(t *testing.T) {
+	for name, c := range map[string]struct {
+		lens map[int]uint8
+		want bool
+	}{
+		"only matches": {map[int]uint8{endOfBlock: 2, 285: 1}, true},
+		"a quarter":    {map[int]uint8{0: 1, endOfBlock: 2, 285: 2}, true},
+		"an eighth":    {map[int]uint8{0: 1, 1: 2, endOfBlock: 3, 285: 3}, false},
+		"no length":    {map[int]uint8{0: 1, endOfBlock: 1}, false},
+	} {
+		lens := make([]uint8, 286)
+		for s, n := range c.lens {
+			lens[s] = n
+		}
+		if got := isFilled(lens); got != c.want {
+			t.Errorf("%s: isFilled is %v, expected %v", name, got, c.want)
+		}
+	}
+	if isFilled([]uint8{1, 1}) {
+		t.Error("isFilled is true for a code without lengths")
+	}
+}

@@ -30,6 +30,13 @@ func isMixed(lens []uint8) bool {
 	return share >= leastLengths && long <= share/3
 }
 
+// isFilled reports whether at least a quarter of the symbols are matches of 258 bytes, as the words
+// of lengths and literals say.
+func isFilled(lens []uint8) bool {
+	const symbol = 285
+	return len(lens) > symbol && lens[symbol] != 0 && lens[symbol] <= 2
+}
+
 // Pair decodes two streams at once. Decoding one, a processor mostly waits for the entry of a
 // table, which says where the next one is; the entries of two streams do not wait for each other.
 // The zero value is ready. A Pair is for one goroutine at a time.
@@ -89,7 +96,7 @@ func (s *stream) prepare() bool {
 		switch {
 		case !s.symbols:
 			s.begin()
-		case !hasAVX2 || d.portable || d.in > len(s.src)-inSpace || d.out > len(s.dst)-outSpace:
+		case !hasAVX2 || d.portable || d.filled || d.in > len(s.src)-inSpace || d.out > len(s.dst)-outSpace:
 			s.finishBlock()
 		case d.mixed && d.out < noDistance:
 			end, err := d.fast(s.dst, s.src, noDistance)
