@@ -6,14 +6,17 @@ import "encoding/binary"
 const mod = 65521
 
 const (
-	vector  = 32            // bytes that sumsAVX2 loads at once
-	longest = 1024 * vector // bytes of one call, so few that no sum overflows
+	vector  = 64           // bytes that sumsAVX2 loads at once
+	longest = 512 * vector // bytes of one call, so few that no sum overflows
 )
 
 // Checksum returns the Adler-32 sum of RFC 1950. It uses AVX2, or else adds up the bytes of a word
 // side by side, in lanes of 16 bits, in less than half the time of hash/adler32.
-func Checksum(p []byte) uint32 {
-	s1, s2 := uint64(1), uint64(0)
+func Checksum(p []byte) uint32 { return Update(1, p) }
+
+// Update returns the sum of the bytes whose sum is sum, which is 1 for none, and of p after them.
+func Update(sum uint32, p []byte) uint32 {
+	s1, s2 := uint64(sum&0xffff), uint64(sum>>16)
 	if hasAVX2 {
 		for len(p) >= vector {
 			n := min(len(p)&^(vector-1), longest)

@@ -28,6 +28,27 @@ func TestAdler32(t *testing.T) {
 	}
 }
 
+// TestUpdateContinuesSums sums bytes in parts.
+func TestUpdateContinuesSums(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	p := make([]byte, 3*longest)
+	for i := range p {
+		p[i] = byte(r.Uint32()) | byte(i>>14&1)*0xff
+	}
+	want := adler32.Checksum(p)
+	for range 100 {
+		sum := uint32(1)
+		for rest := p; len(rest) > 0; {
+			n := min(r.IntN(1<<r.IntN(18)), len(rest))
+			sum = Update(sum, rest[:n])
+			rest = rest[n:]
+		}
+		if sum != want {
+			t.Fatalf("in parts %08x, not %08x", sum, want)
+		}
+	}
+}
+
 func BenchmarkAdler32(b *testing.B) {
 	p := bytes.Repeat([]byte("0123456789abcdef"), 1<<15)
 	b.Run("here", func(b *testing.B) {

@@ -46,6 +46,8 @@ type Decoder struct {
 	joints [1 << (manyBits - 1)]joint
 
 	in, out int    // bytes of the source that were taken, of the target that were written
+	sum     uint32 // the checksum of the first summed bytes
+	summed  int
 	buf     uint64 // the next bits, the first one lowest
 	have    uint   // how many of them are counted as taken, at most 64
 	fixed   bool   // the tables are those of the fixed codes
@@ -79,6 +81,7 @@ func (d *Decoder) Zlib(dst, src []byte) (n int, err error) {
 // start checks the header of a stream.
 func (d *Decoder) start(src []byte) error {
 	d.in, d.out, d.buf, d.have, d.fixed = 2, 0, 0, 0, false
+	d.sum, d.summed = 1, 0
 	// Method 8, a window of at most 32 KiB, no dictionary.
 	if len(src) < 2 || src[0]&0x0f != 8 || src[0]>>4 > 7 || binary.BigEndian.Uint16(src)%31 != 0 || src[1]&0x20 != 0 {
 		return ErrHeader
@@ -92,10 +95,18 @@ func (d *Decoder) end(dst, src []byte) error {
 	if len(src)-d.in < 4 {
 		return ErrTruncated
 	}
-	if binary.BigEndian.Uint32(src[d.in:]) != adler.Checksum(dst[:d.out]) {
+	if binary.BigEndian.Uint32(src[d.in:]) != adler.Update(d.sum, dst[d.summed:d.out]) {
 		return ErrChecksum
 	}
 	return nil
+}
+
+// sumUp continues the checksum, of bytes that are still in the processor's cache.
+func (d *Decoder) sumUp(dst []byte) {
+	if n := (d.out - d.summed) &^ (sumStep - 1); n > 0 {
+		d.sum = adler.Update(d.sum, dst[d.summed:d.summed+n])
+		d.summed += n
+	}
 }
 
 // block reads the head of a block. It reports whether the block is the last, and whether symbols

@@ -70,6 +70,8 @@ func (p *Pair) symbols(a, b *stream) {
 	}
 	a.ended(endA)
 	b.ended(endB)
+	a.d.sumUp(a.dst)
+	b.d.sumUp(b.dst)
 }
 
 // stream is one of two streams.
@@ -138,7 +140,7 @@ func (s *stream) finishBlock() {
 }
 
 // outEnd gives the last byte of the target at which the loop may go on, for now.
-func (s *stream) outEnd() int { return min(len(s.dst)-outSpace, s.d.out+stretch) }
+func (s *stream) outEnd() int { return min(len(s.dst)-outSpace, s.d.out+stretchOfPair) }
 
 // ended follows what the loop says.
 func (s *stream) ended(e ending) {

@@ -17,9 +17,17 @@ const (
 	damaged
 )
 
-// stretch is the number of bytes after which the loops in assembly return: the garbage collector
-// can't interrupt them.
-const stretch = 1 << 20
+// The loops in assembly return after stretch bytes, or stretchOfPair of one of two streams, so few
+// that the checksum finds them in the processor's caches. The loops of two streams take longer for
+// the last 512 bytes. Also, the garbage collector can't interrupt a routine in assembly.
+const (
+	stretch       = 32 << 10
+	stretchOfPair = 128 << 10
+)
+
+// sumStep is the least number of bytes for which the checksum is continued, a multiple of those that
+// it takes at once.
+const sumStep = 8 << 10
 
 // fast decodes symbols as long as both ends are so distant that no symbol can reach them, and until
 // enough bytes of dst are there. It reports whether the block has ended.
@@ -31,7 +39,9 @@ func (d *Decoder) fast(dst, src []byte, enough int) (end bool, err error) {
 	d.returnBytes()
 	if hasAVX2 && !d.portable {
 		for d.in <= inEnd && d.out <= outEnd {
-			switch fastAVX2(d, &dst[0], min(outEnd, d.out+stretch), &src[0], inEnd) {
+			e := fastAVX2(d, &dst[0], min(outEnd, d.out+stretch), &src[0], inEnd)
+			d.sumUp(dst)
+			switch e {
 			case blockEnded:
 				return true, nil
 			case damaged:
