@@ -198,8 +198,8 @@ copy32:
 	JHI copy32
 	JMP next
 
-	// The match may be the first of several that have the same bits. R14 becomes the buffer after the
-	// length, then after the first distance, and R15 that distance.
+	// The match may be the first of several that have the same bits. R14 becomes the buffer after
+	// the length, then after the first distance, and R15 that distance.
 repeats:
 	BTL $const_literalsAt, DX
 	JCS length

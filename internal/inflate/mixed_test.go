@@ -3,7 +3,7 @@ package inflate
 import "testing"
 
 // TestMixedBlocks has the lengths of the words of 257 and on. Those of pixels are mixed, those of
-// noise and of class maps, whose matches are long, are not.
+// noise, of class maps, whose matches are long, and of smooth heights, with few literals, are not.
 func TestMixedBlocks(t *testing.T) {
 	long := make([]uint8, 29)
 	long[0], long[20] = 3, 2
@@ -13,6 +13,7 @@ func TestMixedBlocks(t *testing.T) {
 	}{
 		"pixels": {[]uint8{2, 3, 4}, true},
 		"noise":  {[]uint8{7, 9, 9}, false},
+		"runs":   {[]uint8{1, 2, 3, 5}, false},
 		"long":   {long, false},
 	} {
 		if got := isMixed(c.lens); got != c.want {
@@ -21,8 +22,8 @@ func TestMixedBlocks(t *testing.T) {
 	}
 }
 
-// TestFilledBlocks has the words of blocks with little but matches of 258 bytes, with many of these,
-// and with none.
+// TestFilledBlocks has the words of blocks with little but matches of 258 bytes, with many, and
+// with none.
 func TestFilledBlocks(t *testing.T) {
 	for name, c := range map[string]struct {
 		lens map[int]uint8

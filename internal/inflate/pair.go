@@ -9,6 +9,10 @@ const noDistance = 256
 // times at twice that.
 const leastLengths = 8192
 
+// mostLengths is the largest share of lengths. Above it, they seldom take turns with literals:
+// pairAVX2 decodes smooth heights and quality bits 1.04 to 1.08 times as fast.
+const mostLengths = 28672
+
 // longMatch is the index of the first length code for matches of 11 bytes or more, whose bytes take
 // longer to copy than their words to look up.
 const longMatch = 8
@@ -27,7 +31,7 @@ func isMixed(lens []uint8) bool {
 			long += n
 		}
 	}
-	return share >= leastLengths && long <= share/3
+	return share >= leastLengths && share <= mostLengths && long <= share/3
 }
 
 // isFilled reports whether at least a quarter of the symbols are matches of 258 bytes, as the words

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestRepeatedMatches has several matches of 258 bytes with the same bits, and ends of the target in
+// TestRepeatedMatches has several matches of 258 bytes with the same bits, and targets that end in
 // and after the last ones.
 func TestRepeatedMatches(t *testing.T) {
 	var d Decoder

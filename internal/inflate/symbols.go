@@ -25,8 +25,8 @@ const (
 	stretchOfPair = 128 << 10
 )
 
-// sumStep is the least number of bytes for which the checksum is continued, a multiple of those that
-// it takes at once.
+// sumStep is the least number of bytes for which the checksum is continued. It is a multiple of
+// those that it takes at once.
 const sumStep = 8 << 10
 
 // fast decodes symbols as long as both ends are so distant that no symbol can reach them, and until
