@@ -36,9 +36,10 @@ type Options struct {
 type Encoder struct {
 	kind    kind
 	row     int
-	step    int  // see elements
-	lazy    bool // elements looks for a longer match at the next element
-	cleared int  // places of table
+	step    int    // see elements
+	lazy    bool   // elements looks for a longer match at the next element
+	cleared int    // places of table
+	sum     uint32 // the checksum of the bytes that have tokens
 
 	table  [tableSize]uint16 // places modulo 65536
 	tokens []uint32          // of a block, and of the next 64 KiB
@@ -119,13 +120,13 @@ func (e *Encoder) AppendZlib(dst, src []byte) []byte {
 		w.grow(2)
 		w.add(3, 10) // the last block, with the fixed codes, and its end
 	}
-	e.cleared = 0
+	e.cleared, e.sum = 0, 1
 	for at := 0; at < len(src); at += segmentSize {
 		end := min(at+segmentSize, len(src))
 		e.segment(&w, src, at, end, e.choose(src, at, end))
 	}
 	w.align()
-	out := binary.BigEndian.AppendUint32(w.out[:w.at], adler.Checksum(src))
+	out := binary.BigEndian.AppendUint32(w.out[:w.at], e.sum)
 	noteWritten(out[len(dst):])
 	return out
 }
@@ -142,6 +143,7 @@ func (e *Encoder) segment(w *bitWriter, src []byte, at, end int, find matcher) {
 		}
 		next := min(to+blockSize, end)
 		k := find(e, e.tokens[n:], src, to, next)
+		e.sum = adler.Update(e.sum, src[to:next]) // which are in the processor's cache
 		if (n == 0 || !counted) && isFew(e.tokens[:n+k]) {
 			n, to, counted = n+k, next, false
 			continue

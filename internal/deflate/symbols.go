@@ -96,8 +96,11 @@ func matchEnd(src []byte, i, d, end int) int {
 	return i
 }
 
-// repeatEnd is matchEnd for matches that may be long. It compares 256 bytes at once.
+// repeatEnd is matchEnd for matches that may be long. It compares 64 or 256 bytes at once.
 func repeatEnd(src []byte, i, d, end int) int {
+	if comparesVectors {
+		return matchEnd(src, equalVectors(src[:end], i, d), d, end)
+	}
 	const wide = 256
 	for i+wide <= end && *(*[wide]byte)(src[i:]) == *(*[wide]byte)(src[i-d:]) {
 		i += wide
@@ -107,8 +110,12 @@ func repeatEnd(src []byte, i, d, end int) int {
 
 // runEnd is matchEnd at a distance of 1. It compares 32 bytes at once, since runs may be long.
 func runEnd(src []byte, i, end int) int {
+	near := 1024
+	if comparesVectors {
+		near = 64
+	}
 	v := uint64(src[i-1]) * 0x0101010101010101
-	for near := min(end, i+1024); i+32 <= near; i += 32 {
+	for near := min(end, i+near); i+32 <= near; i += 32 {
 		p := (*[32]byte)(src[i:])
 		if (load(p[:], 0)^v)|(load(p[:], 8)^v)|(load(p[:], 16)^v)|(load(p[:], 24)^v) != 0 {
 			return matchEnd(src, i, 1, end)
