@@ -63,12 +63,13 @@ func (h *histogram) count(bins []uint16) {
 	}
 }
 
-// uncountRows takes back that the first pixels of four rows, stride pixels apart, were counted.
-func (h *histogram) uncountRows(px []float32, width, stride int) {
-	for k := range 4 {
-		for _, v := range px[k*stride:][:width] {
-			h.counts[leadingBits(v)]--
-		}
+// uncount takes back that pixels were counted. It does nothing without a histogram.
+func (h *histogram) uncount(px []float32) {
+	if h == nil {
+		return
+	}
+	for _, v := range px {
+		h.counts[leadingBits(v)]--
 	}
 }
 
@@ -186,15 +187,19 @@ func bounds(t ndarray.DType, i int) (lo, hi float64) {
 	return lo, hi
 }
 
-// together is the number of counters that all skips at once if they are 0: the many of tiny values
-// are rarely used.
-const together = 8
+// Numbers of counters that all skips at once if they are 0: the many of tiny values are rarely used.
+const (
+	together = 8
+	many     = 128
+)
 
 // all yields the numbers of the counters that are not 0, in increasing order, and where they are.
 func (h *histogram) all(yield func(i int, count *uint32) bool) {
 	for i := h.low; i < h.high; i++ {
 		at := h.place(i)
-		if i%together == 0 && *(*[together]uint32)(h.counts[at&^(together-1):]) == [together]uint32{} {
+		if i%many == 0 && *(*[many]uint32)(h.counts[at&^(many-1):]) == [many]uint32{} {
+			i += many - 1
+		} else if i%together == 0 && *(*[together]uint32)(h.counts[at&^(together-1):]) == [together]uint32{} {
 			i += together - 1
 		} else if c := &h.counts[at]; *c != 0 && !yield(i, c) {
 			return

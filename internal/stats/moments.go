@@ -43,7 +43,7 @@ func (m *Moments) Merge(o Moments) {
 		m.Mean += float64(d * (k / sum))
 	}
 	m.M2 += o.M2 + float64(float64(d*d)*float64(n*(k/sum)))
-	m.Min, m.Max = math.Min(m.Min, o.Min), math.Max(m.Max, o.Max)
+	m.Min, m.Max = min(m.Min, o.Min), max(m.Max, o.Max)
 }
 
 // StdDev returns the population standard deviation, as GDAL does.
@@ -66,6 +66,7 @@ func (m *Moments) ValidPercent() float64 {
 // tiles. Only one goroutine may use it at a time.
 type Collector struct {
 	typ       ndarray.DType
+	tile      tileFunc // nil for complex types
 	nodata    *ndarray.Scalar
 	histogram *histogram // nil when none is wanted
 	packed    []byte     // chunk pixels without invalid ones; nil until it is needed
@@ -74,7 +75,7 @@ type Collector struct {
 // NewCollector returns a collector for a band of type t. nodata may be nil. Complex bands have no
 // statistics: all their pixels count as invalid.
 func NewCollector(t ndarray.DType, nodata *ndarray.Scalar, histogram bool) *Collector {
-	c := &Collector{typ: t, nodata: nodata}
+	c := &Collector{typ: t, tile: tiles[t], nodata: nodata}
 	if histogram {
 		c.histogram = newHistogram(t)
 	}
@@ -102,16 +103,18 @@ func (c *Collector) Tile(data, mask []byte, width, height, stride, step int) (m 
 
 // Add is Tile for the next rows of a tile, and adds them to its moments m.
 func (c *Collector) Add(m *Moments, data, mask []byte, width, height, stride, step int) {
-	if f := tiles[c.typ]; f != nil {
-		*m = f(c, *m, data, mask, width, height, stride, step)
+	if c.tile != nil {
+		*m = c.tile(c, *m, data, mask, width, height, stride, step)
 	} else {
 		m.Total += int64(width) * int64(height)
 	}
 }
 
-// tiles holds the function of Add for each real type. It returns the new moments.
-var tiles = map[ndarray.DType]func(c *Collector, m Moments, data, mask []byte, width, height, stride,
-	step int) Moments{
+// tileFunc is the function of Add for a type. It returns the new moments.
+type tileFunc func(c *Collector, m Moments, data, mask []byte, width, height, stride, step int) Moments
+
+// tiles holds the functions of the real types.
+var tiles = map[ndarray.DType]tileFunc{
 	ndarray.Float16: halfTile,
 	ndarray.Uint8:   tile[uint8], ndarray.Int8: tile[int8], ndarray.Uint16: tile[uint16], ndarray.Int16: tile[int16],
 	ndarray.Uint32: tile[uint32], ndarray.Int32: tile[int32], ndarray.Uint64: tile[uint64],

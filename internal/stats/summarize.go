@@ -27,7 +27,7 @@ func summarize[T ndarray.Real](px []T, h *histogram) Moments {
 	}
 	sum, lo, hi := sumOf(px)
 	mean := sum / float64(len(px))
-	if mean-mean != 0 { // some are NaN or infinite, or the sum overflows
+	if !isFinite(mean) { // some are NaN or infinite, or the sum overflows
 		var kept [chunk]T
 		n, nans := finite(kept[:], px)
 		if n < len(px) {
@@ -53,8 +53,14 @@ func secondPass[T ndarray.Real](px []T, mean float64, lo, hi T, h *histogram) Mo
 
 // summarizeRows is summarize for four rows of equal width, stride pixels apart, and adds them to m.
 // Vector routines add up all of them at the same time, since one sum would wait for its last
-// addition. It returns false, and adds nothing, if they can't.
+// addition. It returns false, and adds nothing, if they can't, or if rows begin or end with pixels
+// that are not finite, as areas without data do.
 func summarizeRows(m *Moments, px []float32, width, stride int, h *histogram) bool {
+	for k := range 4 {
+		if row := px[k*stride:][:width]; !isFinite(row[0]) || !isFinite(row[width-1]) {
+			return false
+		}
+	}
 	var r [4]floatSums
 	i := sumRowsFast(px, width, stride, &r, h)
 	if i == 0 {
@@ -64,24 +70,28 @@ func summarizeRows(m *Moments, px []float32, width, stride int, h *histogram) bo
 	for k := range r {
 		sum, lo, hi := sumRest(px[k*stride:][:width], i, &r[k].sums, float32(r[k].low), float32(r[k].high))
 		r[k].low, r[k].high = float64(lo), float64(hi)
-		if means[k] = sum / float64(width); means[k]-means[k] != 0 { // summarize leaves out what is not finite
-			if h != nil {
-				h.uncountRows(px, i/2, stride)
-			}
-			return false
-		}
+		means[k] = sum / float64(width)
 	}
 	var squares [4][4]float64
-	i = squaresRowsFast(px, width, stride, &means, &squares, h)
+	squaresRowsFast(px, width, stride, &means, &squares, h)
 	for k := range r {
+		row := px[k*stride:][:width]
+		if !isFinite(means[k]) { // summarize leaves out what is not finite
+			h.uncount(row[:i])
+			m.Merge(summarize(row, h))
+			continue
+		}
 		if h != nil {
 			h.touchFloats(float32(r[k].low), float32(r[k].high))
 		}
 		m.Merge(Moments{Valid: int64(width), Min: r[k].low, Max: r[k].high, Mean: means[k],
-			M2: squaresRest(px[k*stride:][:width], i, &squares[k], means[k], h)})
+			M2: squaresRest(row, i, &squares[k], means[k], h)})
 	}
 	return true
 }
+
+// isFinite reports whether v is neither NaN nor infinite.
+func isFinite[T float32 | float64](v T) bool { return v-v == 0 }
 
 // sumOf returns the sum of pixels, the smallest and the largest one.
 func sumOf[T ndarray.Real](px []T) (sum float64, lo, hi T) {
@@ -145,7 +155,7 @@ func squaresOf[T ndarray.Real](px []T, mean float64, h *histogram) float64 {
 // squaresRest is squaresOf after the first i pixels, a multiple of 4, have been counted and added
 // up to s.
 func squaresRest[T ndarray.Real](px []T, i int, s *[4]float64, mean float64, h *histogram) float64 {
-	if h != nil {
+	if h != nil && i < len(px) {
 		bins := h.bins[:len(px)-i]
 		for k, v := range px[i:] {
 			bins[k] = leadingBits(float32(v))
