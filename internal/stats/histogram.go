@@ -187,7 +187,8 @@ func bounds(t ndarray.DType, i int) (lo, hi float64) {
 	return lo, hi
 }
 
-// Numbers of counters that all skips at once if they are 0: the many of tiny values are rarely used.
+// The numbers of counters that all skips at once if they are 0. The many of tiny values are rarely
+// used.
 const (
 	together = 8
 	many     = 128

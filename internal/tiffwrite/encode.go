@@ -214,19 +214,24 @@ func (e *Encoder) encode(dst, tile []byte, stride int, scratch []byte, visit fun
 	rowBytes := e.shape.Bytes() / e.shape.Height
 	size := e.shape.Type.Size()
 	if e.coding.Predictor > 1 {
+		var above []byte
 		for y := range e.shape.Height {
 			if visit != nil && y%visited == 0 {
 				visit(y, min(visited, e.shape.Height-y))
 			}
-			row, to := e.nextRow(src[y*stride:][:rowBytes]), scratch[y*rowBytes:][:rowBytes]
+			row, to := src[y*stride:][:rowBytes], scratch[y*rowBytes:][:rowBytes]
+			if &row[0] == &to[0] {
+				row = e.nextRow(row)
+			}
 			switch {
-			case y > 0 && bytes.Equal(row, e.rows[1]): // as rows of padding are
+			case y > 0 && bytes.Equal(row, above): // as rows of padding are
 				copy(to, scratch[(y-1)*rowBytes:])
 			case e.coding.Predictor == 2:
 				differenceRow(to, row, e.shape.Samples*size, size)
 			default:
 				floatRow(to, row, e.row, e.shape.Samples, size)
 			}
+			above = row
 		}
 		src = scratch
 	}
@@ -240,8 +245,8 @@ func (e *Encoder) encode(dst, tile []byte, stride int, scratch []byte, visit fun
 	return append(out, out[len(out)-frameTail:]...), nil
 }
 
-// nextRow copies a row, whose memory the predictor may overwrite, to e.rows[0]. The row before it
-// is then in e.rows[1].
+// nextRow copies a row, whose memory the predictor overwrites, to e.rows[0]. The row before it is
+// then in e.rows[1].
 func (e *Encoder) nextRow(src []byte) []byte {
 	e.rows[0], e.rows[1] = e.rows[1], e.rows[0]
 	copy(e.rows[0], src)

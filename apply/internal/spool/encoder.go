@@ -167,10 +167,7 @@ func (e *Encoder) rowsInPlace(a *ndarray.Array, plane int, part block.Window) (r
 	return rows, stride
 }
 
-// gather copies the part of the array that a tile of a level covers into e.pixels. Beyond the
-// raster's right edge it repeats the last pixel of each row. Rows below the raster repeat the last
-// one; those of overviews, which have more of them, repeat its last pixel alone, which takes less
-// time to encode.
+// gather copies the part of the array that a tile of a level covers into e.pixels, and pads it.
 func (e *Encoder) gather(a *ndarray.Array, plane int, part block.Window, level int) {
 	l := e.l
 	size := l.File.Type.Size()
@@ -196,15 +193,24 @@ func (e *Encoder) gather(a *ndarray.Array, plane int, part block.Window, level i
 			}
 		}
 	}
+	l.pad(e.pixels, part, step, level)
+}
+
+// pad fills the rest of a tile of a level, in whose upper left corner the pixels of part are, step
+// bytes each. Beyond the raster's right edge it repeats the last pixel of each row. Rows below the
+// raster repeat the last one; those of overviews, which have more of them, repeat its last pixel
+// alone, which takes less time to encode.
+func (l *Layout) pad(tile []byte, part block.Window, step, level int) {
+	rowBytes := l.File.TileWidth * step
 	if part.Width < l.File.TileWidth {
 		for y := range part.Height {
-			repeat(e.pixels[y*rowBytes : (y+1)*rowBytes][(part.Width-1)*step:], step)
+			repeat(tile[y*rowBytes : (y+1)*rowBytes][(part.Width-1)*step:], step)
 		}
 	}
 	if part.Height == l.File.TileHeight {
 		return
 	}
-	last, below := e.pixels[(part.Height-1)*rowBytes:part.Height*rowBytes], e.pixels[part.Height*rowBytes:]
+	last, below := tile[(part.Height-1)*rowBytes:part.Height*rowBytes], tile[part.Height*rowBytes:]
 	if level == 0 {
 		copy(below, last)
 		repeat(below, rowBytes)
@@ -348,12 +354,11 @@ func (e *Encoder) encodeLevel(b block.Block, level int, pixels []byte) error {
 	a := ndarray.FromBytes(l.File.Type, pixels, l.File.Bands, w.Height, w.Width)
 	for plane := range l.File.Planes() {
 		for at := range l.tilesIn(w) {
-			e.gather(a, plane, l.tileWindow(level, at.col, at.row).Shift(-w.Col, -w.Row), level)
 			coding, final := e.chooser.coding()
 			t := recordTile{level: level, index: l.File.TileIndex(level, plane, at.col, at.row), offset: len(r.Data),
 				final: final}
-			var err error
-			if r.Data, err = e.encoder(coding).EncodeOver(r.Data, e.pixels); err != nil {
+			part := l.tileWindow(level, at.col, at.row).Shift(-w.Col, -w.Row)
+			if err := e.encodeOverview(coding, a, plane, part, level); err != nil {
 				return err
 			}
 			t.length = len(r.Data) - t.offset
@@ -361,6 +366,18 @@ func (e *Encoder) encodeLevel(b block.Block, level int, pixels []byte) error {
 		}
 	}
 	return nil
+}
+
+// encodeOverview appends the tile of an overview level that covers part of an array.
+func (e *Encoder) encodeOverview(c tiffwrite.Coding, a *ndarray.Array, plane int, part block.Window, level int) error {
+	var err error
+	if rows, stride := e.rowsInPlace(a, plane, part); rows != nil && c.Predictor > 1 {
+		e.rec.Data, err = e.encoder(c).EncodeRows(e.rec.Data, rows, stride, e.pixels, func(int, int) {})
+	} else {
+		e.gather(a, plane, part, level)
+		e.rec.Data, err = e.encoder(c).EncodeOver(e.rec.Data, e.pixels)
+	}
+	return err
 }
 
 // aligned returns n bytes that are aligned for pixels of any type. It reuses b if that is large

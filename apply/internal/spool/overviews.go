@@ -39,11 +39,18 @@ func (s *Spool) buildOverviewTile(e *Encoder, t levelTile) error {
 	f := &s.l.File
 	w := s.l.tileWindow(t.level, t.col, t.row)
 	size := f.Type.Size()
-	e.level = aligned(e.level, f.Bands*w.Height*w.Width*size)
+	plane := f.TileHeight * f.TileWidth * size
+	e.level = aligned(e.level, f.Bands*plane)
 	a := &ndarray.Array{Type: f.Type, Data: e.level, Shape: []int{f.Bands, w.Height, w.Width},
-		Strides: []int{w.Height * w.Width * size, w.Width * size, size}}
+		Strides: []int{plane, f.TileWidth * size, size}}
 	if err := s.readLevel(e, t.level, w, a); err != nil {
 		return err
+	}
+	if s.l.bandsPerTile() == 1 { // padded here, tiles need not be copied
+		for band := range f.Bands {
+			s.l.pad(e.level[band*plane:][:plane], w, size, t.level)
+		}
+		a.Shape = []int{f.Bands, f.TileHeight, f.TileWidth}
 	}
 	return s.addOverviewTile(e, t, a)
 }
@@ -61,15 +68,24 @@ func (s *Spool) readLevel(e *Encoder, lev int, w block.Window, a *ndarray.Array)
 			for band := range s.l.File.Bands {
 				// Read whole rows: sections are rarely wider than a tile.
 				at := section + int64((band*have.Height+part.Row-have.Row)*have.Width*size)
-				e.read = aligned(e.read, part.Height*have.Width*size)
-				if _, err := s.file.ReadAt(e.read, at); err != nil {
+				length := part.Height * have.Width * size
+				dst := a.At(band)
+				first := dst.Offset + (part.Row-w.Row)*dst.Strides[0] + (part.Col-w.Col)*size
+				whole := part.Width == have.Width && dst.Strides[0] == have.Width*size // rows without gaps
+				to := dst.Data[first:]
+				if !whole {
+					e.read = aligned(e.read, length)
+					to = e.read
+				}
+				if _, err := s.file.ReadAt(to[:length], at); err != nil {
 					return fmt.Errorf("%s: reading overview pixels back: %w", s.file.path, err)
 				}
-				dst := a.At(band)
+				if whole {
+					continue
+				}
 				for y := range part.Height {
 					from := (y*have.Width + part.Col - have.Col) * size
-					to := dst.Offset + (part.Row-w.Row+y)*dst.Strides[0] + (part.Col-w.Col)*size
-					copy(dst.Data[to:to+part.Width*size], e.read[from:])
+					copy(dst.Data[first+y*dst.Strides[0]:][:part.Width*size], e.read[from:])
 				}
 			}
 		}
@@ -85,10 +101,8 @@ func (s *Spool) addOverviewTile(e *Encoder, t levelTile, a *ndarray.Array) error
 	var planes []recordTile
 	coding, final := s.chooser.coding()
 	for plane := range f.Planes() {
-		e.gather(a, plane, part, t.level)
 		offset := len(r.Data)
-		var err error
-		if r.Data, err = e.encoder(coding).EncodeOver(r.Data, e.pixels); err != nil {
+		if err := e.encodeOverview(coding, a, plane, part, t.level); err != nil {
 			return err
 		}
 		planes = append(planes, recordTile{index: f.TileIndex(t.level, plane, t.col, t.row), offset: offset,
