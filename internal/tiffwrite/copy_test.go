@@ -5,6 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 )
 
@@ -60,4 +64,50 @@ func (r *countingReader) ReadAt(b []byte, at int64) (int, error) {
 	r.reads++
 	r.bytes += len(b)
 	return r.ReaderAt.ReadAt(b, at)
+}
+
+// TestCopyRuns copies runs of sizes and places around those that are mapped, from a file that is
+// whole, ends within the run, or ends before it.
+func TestCopyRuns(t *testing.T) {
+	const size, to = runBytes + 3*leastMapped, 77
+	data := make([]byte, size)
+	for i := range data {
+		data[i] = byte(i ^ i>>8 ^ i>>16)
+	}
+	dir := t.TempDir()
+	src, err := os.Create(filepath.Join(dir, "src"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	for _, p := range []piece{
+		{src: 0, bytes: 1}, {src: 4095, bytes: leastMapped - 1}, {src: 4096, bytes: leastMapped},
+		{src: 1, bytes: leastMapped + 1}, {src: 4097, bytes: runBytes + leastMapped + 5},
+		{src: size - leastMapped, bytes: leastMapped},
+	} {
+		for _, missing := range []int64{0, 1, 4096, leastMapped, size} {
+			if err := src.Truncate(0); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := src.WriteAt(data[:max(0, p.src+p.bytes-missing)], 0); err != nil {
+				t.Fatal(err)
+			}
+			dst, err := os.Create(filepath.Join(dir, "dst"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.dst = to
+			c := copier{dst: dst, src: src, writing: new(sync.Mutex)}
+			err = c.copy(t.Context(), p)
+			if missing > 0 {
+				if err == nil || !strings.Contains(err.Error(), "ends within the tile") {
+					t.Errorf("%+v, %d bytes missing: %v", p, missing, err)
+				}
+			} else if got, rerr := os.ReadFile(dst.Name()); err != nil || rerr != nil ||
+				!bytes.Equal(got[to:], data[p.src:][:p.bytes]) {
+				t.Errorf("%+v: %v, %v, %d bytes", p, err, rerr, len(got))
+			}
+			dst.Close()
+		}
+	}
 }
