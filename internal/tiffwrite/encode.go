@@ -159,7 +159,8 @@ func (e *Encoder) EncodeOver(dst, tile []byte) ([]byte, error) { return e.encode
 
 // EncodeRows is Encode for a tile whose rows begin stride bytes apart; the last one ends src. It
 // overwrites spare, which has the size of a tile and does not overlap src. Before it encodes rows,
-// while they are in the cache, it calls visit for them: n rows from row y on, in order.
+// while they are in the cache, it calls visit for them, unless it is nil: n rows from row y on, in
+// order.
 func (e *Encoder) EncodeRows(dst, src []byte, stride int, spare []byte, visit func(y, n int)) ([]byte, error) {
 	n := e.shape.Bytes() / e.shape.Height
 	if stride < n || len(src) != (e.shape.Height-1)*stride+n || len(spare) != e.shape.Bytes() {
@@ -168,7 +169,9 @@ func (e *Encoder) EncodeRows(dst, src []byte, stride int, spare []byte, visit fu
 	}
 	pixel := e.shape.Samples * e.shape.Type.Size()
 	if e.coding.Predictor < 2 || e.swapped != nil || bytes.Equal(src[pixel:n], src[:n-pixel]) { // maybe uniform
-		visit(0, e.shape.Height)
+		if visit != nil {
+			visit(0, e.shape.Height)
+		}
 		for y := range e.shape.Height {
 			copy(spare[y*n:(y+1)*n], src[y*stride:])
 		}
@@ -203,7 +206,7 @@ func (e *Encoder) encodeTo(dst, tile, scratch []byte) ([]byte, error) {
 }
 
 // encode encodes a tile whose rows begin stride bytes apart; there are gaps only with a predictor.
-// visit is that of EncodeRows, nil for the others.
+// visit is that of EncodeRows.
 func (e *Encoder) encode(dst, tile []byte, stride int, scratch []byte, visit func(y, n int)) ([]byte, error) {
 	src := tile
 	if e.swapped != nil {
@@ -220,7 +223,8 @@ func (e *Encoder) encode(dst, tile []byte, stride int, scratch []byte, visit fun
 				visit(y, min(visited, e.shape.Height-y))
 			}
 			row, to := src[y*stride:][:rowBytes], scratch[y*rowBytes:][:rowBytes]
-			if &row[0] == &to[0] {
+			// A copy is also the fastest way to fetch rows that are apart into the cache.
+			if &row[0] == &to[0] || stride > rowBytes {
 				row = e.nextRow(row)
 			}
 			switch {
@@ -245,8 +249,7 @@ func (e *Encoder) encode(dst, tile []byte, stride int, scratch []byte, visit fun
 	return append(out, out[len(out)-frameTail:]...), nil
 }
 
-// nextRow copies a row, whose memory the predictor overwrites, to e.rows[0]. The row before it is
-// then in e.rows[1].
+// nextRow returns a copy of a row. That of the row before it stays valid.
 func (e *Encoder) nextRow(src []byte) []byte {
 	e.rows[0], e.rows[1] = e.rows[1], e.rows[0]
 	copy(e.rows[0], src)

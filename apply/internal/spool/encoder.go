@@ -372,7 +372,7 @@ func (e *Encoder) encodeLevel(b block.Block, level int, pixels []byte) error {
 func (e *Encoder) encodeOverview(c tiffwrite.Coding, a *ndarray.Array, plane int, part block.Window, level int) error {
 	var err error
 	if rows, stride := e.rowsInPlace(a, plane, part); rows != nil && c.Predictor > 1 {
-		e.rec.Data, err = e.encoder(c).EncodeRows(e.rec.Data, rows, stride, e.pixels, func(int, int) {})
+		e.rec.Data, err = e.encoder(c).EncodeRows(e.rec.Data, rows, stride, e.pixels, nil)
 	} else {
 		e.gather(a, plane, part, level)
 		e.rec.Data, err = e.encoder(c).EncodeOver(e.rec.Data, e.pixels)
