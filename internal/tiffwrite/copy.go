@@ -136,7 +136,7 @@ func (h *headReader) read(p piece) ([]byte, error) {
 }
 
 func sourceError(src *os.File, p piece, err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EFAULT) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%s ends within the tile at byte %d: another process changed the file", src.Name(),
 			p.src)
 	}
@@ -162,7 +162,7 @@ func (c *copier) copy(ctx context.Context, p piece) error {
 		if n >= leastMapped {
 			ok, err = mapped(c.src, p.src, n, func(b []byte) error { return c.write(b, p.dst) })
 		}
-		if !ok {
+		if !ok || errors.Is(err, syscall.EFAULT) { // reading says what is wrong with the source
 			n = min(n, chunk)
 			err = c.read(p.src, n, p.dst, chunk)
 		}
