@@ -16,8 +16,11 @@ func supported() vectors {
 }
 
 // kept has, for each eight bits, the places of those that are 0, in order.
+//
+//lint:ignore U1000 countAVX2 reads it
 var kept = makeKept()
 
+//lint:ignore U1000 kept needs it
 func makeKept() (kept [256 + 1][8]uint8) { // a vector of 16 bytes is loaded from each place
 	for bits := range 256 {
 		n := 0

@@ -6,11 +6,16 @@ import "golang.org/x/sys/cpu"
 var hasAVX2 = cpu.X86.HasAVX2 && cpu.X86.HasBMI1 && cpu.X86.HasBMI2
 
 // longestMatch is the lowest entry of the length of the longest match.
+//
+//lint:ignore U1000 fastAVX2 uses it
 const longestMatch = (258 - shortest) << lengthAt
 
 // inverses has 1/k in 65536ths, rounded up, so that quotients of numbers up to 64 are exact.
+//
+//lint:ignore U1000 fastAVX2 reads it
 var inverses = makeInverses()
 
+//lint:ignore U1000 inverses needs it
 func makeInverses() (inverses [64]uint16) {
 	for k := 2; k < len(inverses); k++ {
 		inverses[k] = uint16(1<<16/k + 1)
