@@ -17,21 +17,16 @@ const batchTimerSlack = 2 * time.Millisecond
 // its threads every 20 µs to 10 ms in each process, interrupts threads that compute. Processes keep
 // another policy than the usual one. Errors are ignored: only time is lost.
 func StartBatch() (restore func()) {
-	restore = func() {}
-	if slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0); err == nil &&
-		time.Duration(slack) < batchTimerSlack {
-		if setTimerSlack(batchTimerSlack) == nil {
-			restore = func() { _ = setTimerSlack(time.Duration(slack)) }
-		}
-	}
+	slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
+	late := err == nil && time.Duration(slack) < batchTimerSlack && setTimerSlack(batchTimerSlack) == nil
 	usual := setBatch(0)
-	if usual == nil {
-		return restore
-	}
-	restoreSlack := restore
 	return func() {
-		restoreSlack()
-		_ = unix.SchedSetAttr(0, usual, 0)
+		if late {
+			_ = setTimerSlack(time.Duration(slack))
+		}
+		if usual != nil {
+			_ = unix.SchedSetAttr(0, usual, 0)
+		}
 	}
 }
 
@@ -51,8 +46,8 @@ func MakeBatch() {
 	}
 }
 
-// setBatch makes a thread of the usual policy a batch thread, and returns how it was scheduled.
-// nil: nothing was changed. 0 is the calling thread.
+// setBatch makes a thread of the usual policy a batch thread, and returns how it was scheduled, or
+// nil if it changed nothing. 0 is the calling thread.
 func setBatch(thread int) (usual *unix.SchedAttr) {
 	usual, err := unix.SchedGetAttr(thread, 0)
 	if err != nil || usual.Policy != unix.SCHED_NORMAL {

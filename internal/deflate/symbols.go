@@ -98,7 +98,7 @@ func matchEnd(src []byte, i, d, end int) int {
 
 // repeatEnd is matchEnd for matches that may be long. It compares 64 or 256 bytes at once.
 func repeatEnd(src []byte, i, d, end int) int {
-	if comparesVectors {
+	if fastest != portable {
 		return matchEnd(src, equalVectors(src[:end], i, d), d, end)
 	}
 	const wide = 256
@@ -110,12 +110,12 @@ func repeatEnd(src []byte, i, d, end int) int {
 
 // runEnd is matchEnd at a distance of 1. It compares 32 bytes at once, since runs may be long.
 func runEnd(src []byte, i, end int) int {
-	near := 1024
-	if comparesVectors {
-		near = 64
+	near := min(end, i+1024)
+	if fastest != portable {
+		near = min(end, i+vector)
 	}
 	v := uint64(src[i-1]) * 0x0101010101010101
-	for near := min(end, i+near); i+32 <= near; i += 32 {
+	for ; i+32 <= near; i += 32 {
 		p := (*[32]byte)(src[i:])
 		if (load(p[:], 0)^v)|(load(p[:], 8)^v)|(load(p[:], 16)^v)|(load(p[:], 24)^v) != 0 {
 			return matchEnd(src, i, 1, end)

@@ -1,7 +1,7 @@
 package deflate
 
-// vectors are the instructions by which literals are counted and written, and runs are sought. The
-// results do not depend on them.
+// vectors are the instructions by which literals are counted and written, runs are sought, and
+// long matches compared. The results do not depend on them.
 type vectors int
 
 const (

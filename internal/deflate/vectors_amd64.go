@@ -50,6 +50,13 @@ func skipAVX2(src []byte, i int) int
 //go:noescape
 func skipAVX512(src []byte, i int) int
 
+// equalVectors returns where the bytes of src from i on cease to equal those from i-d on. If they
+// don't, it returns a place after which less than a vector is left. d must be above 0 and at most
+// i.
+//
+//go:noescape
+func equalVectors(src []byte, i, d int) int
+
 // writeBMI2 is the function literals for whole groups of eight literals of src. It returns how many
 // it wrote, and to how many bytes. It stops where less than 16 bytes of out are left.
 //

@@ -10,7 +10,7 @@ var hasAVX2 = cpu.X86.HasAVX2 && cpu.X86.HasBMI1 && cpu.X86.HasBMI2
 //lint:ignore U1000 fastAVX2 uses it
 const longestMatch = (258 - shortest) << lengthAt
 
-// inverses has 1/k in 65536ths, rounded up, so that quotients of numbers up to 64 are exact.
+// inverses has, for each k, a number just above 65536/k: n*inverses[k]>>16 is n/k for n up to 64.
 //
 //lint:ignore U1000 fastAVX2 reads it
 var inverses = makeInverses()

@@ -218,8 +218,8 @@ repeats:
 	SHRL $const_distAt, R11
 	ADDQ R11, R15
 	SHRXQ AX, R14, R14
-	// In R11, how many of the next bits equal those that are the same number of bits before them,
-	// and in DX this number. Their quotient is the number of further matches.
+	// AX becomes the number of bits of the match, and R11 that of the bits after it that repeat its
+	// bits. R11/AX is the number of further matches.
 	ADDL DX, AX
 	ANDL $const_dropMask, AX
 	SUBL AX, CX

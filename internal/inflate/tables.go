@@ -144,7 +144,7 @@ func (o *order) sort(lens []uint8) bool {
 			count[v&longest]++
 		}
 	}
-	count[0] = 0 // of unused symbols, those before others
+	count[0] = 0 // only some of the unused symbols were counted
 	o.used, o.most, o.free = 0, 0, 1
 	for l := 1; l <= longest; l++ {
 		next[l] = o.used

@@ -37,7 +37,7 @@ func (m *Moments) Merge(o Moments) {
 	m.Valid += o.Valid
 	sum := n + k
 	// Each product is rounded separately, so that all architectures get the same sums.
-	if math.IsInf(d, 0) {
+	if math.IsInf(d, 0) { // the difference is beyond float64, the mean is not
 		m.Mean = float64(m.Mean*(n/sum)) + float64(o.Mean*(k/sum))
 	} else {
 		m.Mean += float64(d * (k / sum))

@@ -5,21 +5,19 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"leat/block"
 	"leat/internal/stats"
 	"leat/internal/tiffwrite"
 )
 
 // Chooser chooses the coding of an output by encoding samples with each candidate. The samples are
-// rows of the first four tiles in canonical order of which at least a tenth of the pixels are valid
-// and not all equal. It compares sizes only, so the choice is the same on every machine and with
-// any number of workers. Tiles that are finished before the choice is made are encoded with the
-// type's default, and again at the end if the choice differs.
+// rows of the first four tiles, in the file's order, of which at least a tenth of the pixels are
+// valid and not all equal. It compares sizes only, so the choice is the same on every machine and
+// with any number of workers. Tiles that are finished before the choice is made are encoded with
+// the type's default, and again at the end if the choice differs.
 type Chooser struct {
-	l          *Layout
-	candidates []tiffwrite.Coding
-	chosen     atomic.Pointer[tiffwrite.Coding] // nil until decided
-	file       *File                            // nil in a worker process
+	l      *Layout
+	chosen atomic.Pointer[tiffwrite.Coding] // nil until decided
+	file   *File                            // nil in a worker process
 
 	mu      sync.Mutex
 	next    int              // all tiles below it have been sampled
@@ -53,8 +51,8 @@ const (
 // NewChooser returns the chooser of an output's coding, which records the choice in the spool. In a
 // worker process file is nil: the coordinator makes the choice, and Follow applies it.
 func NewChooser(l *Layout, file *File) *Chooser {
-	c := &Chooser{l: l, candidates: l.Candidates, file: file, sampled: map[int]struct{}{}}
-	if len(c.candidates) == 1 {
+	c := &Chooser{l: l, file: file, sampled: map[int]struct{}{}}
+	if len(c.l.Candidates) == 1 {
 		c.choose(0)
 	}
 	return c
@@ -74,7 +72,7 @@ func (c *Chooser) Follow(choice string) {
 	if c.chosen.Load() != nil {
 		return
 	}
-	for i, candidate := range c.candidates {
+	for i, candidate := range c.l.Candidates {
 		if candidate.String() == choice {
 			c.choose(i)
 		}
@@ -90,7 +88,7 @@ func (c *Chooser) coding() (_ tiffwrite.Coding, final bool) {
 }
 
 // fallback returns the type's default.
-func (c *Chooser) fallback() tiffwrite.Coding { return c.candidates[len(c.candidates)-1] }
+func (c *Chooser) fallback() tiffwrite.Coding { return c.l.Candidates[len(c.l.Candidates)-1] }
 
 // wants reports whether a tile may be a sample.
 func (c *Chooser) wants(m stats.Moments) bool { return m.Valid*10 >= m.Total && m.Min != m.Max }
@@ -145,21 +143,15 @@ func (c *Chooser) offer(index int, tile []byte, m stats.Moments, t *trial, memor
 	return nil
 }
 
-// sampleShape returns the shape of a tile's sample, and the part of the raster that the tile
-// covers. The sample has as little of the padding outside the raster as TIFF allows.
-func (c *Chooser) sampleShape(index int) (tiffwrite.TileShape, block.Window) {
-	s, inside := c.l.File.Shape(), c.l.windowOfTile(index)
-	s.Width, s.Height = upTo16(inside.Width), min(upTo16(inside.Height), sampleRows)
-	return s, inside
-}
-
-// sampleOf returns the sample of a tile, and sets t.shape. The sample is valid until the next call.
+// sampleOf returns the sample of a tile, and sets t.shape. It has as little of the padding outside
+// the raster as TIFF allows, and is valid until the next call.
 func (c *Chooser) sampleOf(index int, tile []byte, t *trial) []byte {
-	shape, inside := c.sampleShape(index)
+	whole, inside := c.l.File.Shape(), c.l.windowOfTile(index)
+	shape := whole
+	shape.Width, shape.Height = upTo16(inside.Width), min(upTo16(inside.Height), sampleRows)
 	if shape != t.shape {
 		t.shape, t.encoders = shape, nil
 	}
-	whole := c.l.File.Shape()
 	row, stride := shape.Bytes()/shape.Height, whole.Bytes()/whole.Height
 	half := shape.Height / 2
 	skipped := max(inside.Height, shape.Height) - shape.Height // between the halves
@@ -179,7 +171,7 @@ func upTo16(n int) int { return (n + 15) / 16 * 16 }
 // try returns the sizes of a sample of t.shape by candidate.
 func (c *Chooser) try(sample []byte, t *trial, memory *tiffwrite.Memory) ([]int, error) {
 	if t.encoders == nil {
-		for _, candidate := range c.candidates {
+		for _, candidate := range c.l.Candidates {
 			t.encoders = append(t.encoders, tiffwrite.NewEncoderIn(memory, t.shape, candidate))
 		}
 	}
@@ -189,7 +181,7 @@ func (c *Chooser) try(sample []byte, t *trial, memory *tiffwrite.Memory) ([]int,
 		t.out = slices.Grow(t.out, most)
 		out = t.out
 	}
-	sizes := make([]int, len(c.candidates))
+	sizes := make([]int, len(c.l.Candidates))
 	for i, enc := range t.encoders {
 		b, err := enc.Encode(out, sample)
 		if err != nil {
@@ -215,9 +207,9 @@ func (c *Chooser) finish() (tiffwrite.Coding, error) {
 // decide compares the candidates; the caller holds c.mu. Of equal sizes the later candidate wins,
 // since the default is last.
 func (c *Chooser) decide() error {
-	best, least := len(c.candidates)-1, -1
+	best, least := len(c.l.Candidates)-1, -1
 	if len(c.samples) > 0 {
-		for i := range c.candidates {
+		for i := range c.l.Candidates {
 			size := 0
 			for _, s := range c.samples {
 				size += s.sizes[i]
@@ -236,4 +228,4 @@ func (c *Chooser) decide() error {
 }
 
 // choose publishes the choice.
-func (c *Chooser) choose(candidate int) { c.chosen.Store(&c.candidates[candidate]) }
+func (c *Chooser) choose(candidate int) { c.chosen.Store(&c.l.Candidates[candidate]) }
