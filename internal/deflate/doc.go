@@ -14,6 +14,6 @@
 // A word is a codeword of a Huffman code. The writer follows Fabian Giesen's and Eric Biggers' work
 // on bit buffers: an entry holds a word in its top bits and the word's length in its bottom bits,
 // so a literal costs a load, a shift, an OR and an addition. On processors with AVX2 and BMI2,
-// assembly counts and writes long runs of literals, and compares the bytes of long matches. With
-// AVX-512 VBMI2, it looks up 64 words in registers.
+// assembly counts and writes symbols, compares the bytes of long matches, and finds and selects
+// those of pixels. With AVX-512 VBMI2, it looks up 64 words in registers.
 package deflate

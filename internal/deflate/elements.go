@@ -160,10 +160,7 @@ func appendLiteralPairs(tokens []uint32, n int, src []byte, a, b int) int {
 	for ; a < b; a += 8 {
 		v := load(src, a)
 		t := (*[4]uint32)(tokens[n:])
-		t[0] = uint32(v>>8&255)<<secondAt | uint32(v&255)
-		t[1] = uint32(v>>24&255)<<secondAt | uint32(v>>16&255)
-		t[2] = uint32(v>>40&255)<<secondAt | uint32(v>>32&255)
-		t[3] = uint32(v>>56)<<secondAt | uint32(v>>48&255)
+		t[0], t[1], t[2], t[3] = twoLiterals(v), twoLiterals(v>>16), twoLiterals(v>>32), twoLiterals(v>>48)
 		if b-a < 8 {
 			n += (b - a) >> 1
 			if (b-a)&1 != 0 {

@@ -46,6 +46,8 @@ type Encoder struct {
 	code   code
 	next   counts   // of the next 64 KiB
 	pieces [3]piece // of a sample
+
+	candidates candidates // of pixels
 }
 
 // matcher divides src[at:end] into literals and matches. It stores their tokens in tokens and
@@ -225,7 +227,8 @@ func (e *Encoder) choose(src []byte, at, end int) matcher {
 		try((*Encoder).elements, savingInMasks)
 		return best
 	}
-	if size < s.raw/full && e.kind != planes {
+	gaps := e.kind == pixels && size < s.raw/8*smooth && s.hasNoiseAndGaps()
+	if size < s.raw/full && e.kind != planes && !gaps {
 		return (*Encoder).elements
 	}
 	repeats := try((*Encoder).sixBytes, saving)
@@ -235,11 +238,12 @@ func (e *Encoder) choose(src []byte, at, end int) matcher {
 			try((*Encoder).fiveBytes, saving)
 		}
 	case e.kind == pixels && (repeats || size <= s.raw/full*(full-1)):
-		if repeats && size < s.raw/8*smooth && try((*Encoder).elementsAfterWindow, savingOfSmooth) {
+		if repeats && size < s.raw/8*smooth && !gaps && try((*Encoder).elementsAfterWindow, savingOfSmooth) {
 			return (*Encoder).elements // pixels save nothing then
 		}
 		if s.saves((*Encoder).pixelsAfterWindow, size, savingOfPixels) {
 			best = (*Encoder).pixels
+			e.cleared = 0 // the sample's places are after at
 		}
 	case e.kind == other && e.step == 1 && size < s.raw-s.raw/noisy:
 		try((*Encoder).elements, savingOfElements)
@@ -302,20 +306,36 @@ func (s *sample) sizeWith(pieces []piece, find matcher, before int) (body, head 
 	return body * (s.raw / 8) / before, head
 }
 
+// sizeOfPiece is the body of size for one piece, by runs.
+func (s *sample) sizeOfPiece(k int) int {
+	s.e.next.clear()
+	body, _ := s.sizeWith(s.pieces[k:k+1], (*Encoder).runs, 0)
+	return body
+}
+
+// hasNoiseAndGaps reports whether a piece of pixels is noise and another one has next to nothing.
+// Both together would be taken for smooth pixels by their size.
+func (s *sample) hasNoiseAndGaps() bool {
+	least, most := s.raw, 0
+	for k := range s.pieces {
+		body := s.sizeOfPiece(k)
+		least, most = min(least, body), max(most, body)
+	}
+	return least < s.raw/empty && most > s.raw/8*smooth
+}
+
 // saves reports whether the matcher of pixels makes the sample smaller than size by 1/saving. It
 // first looks only at the piece that runs shrinks least, where a sixth of that must be saved.
 // Elements may save much in one piece and nothing in another, so all pieces decide about them.
 func (s *sample) saves(find matcher, size, saving int) bool {
-	c, most, n := &s.e.next, 0, 0
+	most, n := 0, 0
 	for k, p := range s.pieces {
-		c.clear()
-		body, _ := s.sizeWith(s.pieces[k:k+1], (*Encoder).runs, 0)
-		if body > most {
+		if body := s.sizeOfPiece(k); body > most {
 			s.pieces[0], s.pieces[k] = p, s.pieces[0]
 			most, n = body, p.end-p.at
 		}
 	}
-	c.clear()
+	s.e.next.clear()
 	if body, _ := s.sizeWith(s.pieces[:1], find, 0); body > most-most/(6*saving) {
 		return false
 	}

@@ -1,7 +1,5 @@
 package deflate
 
-import "math/bits"
-
 const (
 	patience   = 32 // bytes without a match before a matcher skips; half of it for pixels
 	maxSkip    = 16 // bytes
@@ -53,7 +51,7 @@ func (e *Encoder) matches(tokens []uint32, src []byte, at, end, least int) int {
 			goto found
 		}
 		i++
-		tokens[n] = uint32(v>>8&255)<<secondAt | uint32(v&255)
+		tokens[n] = twoLiterals(v)
 		n++
 		if missed += 2; missed < patience {
 			continue
@@ -106,78 +104,3 @@ func (e *Encoder) matches(tokens []uint32, src []byte, at, end, least int) int {
 	}
 	return appendLiterals(tokens, n, src, min(i, end), end)
 }
-
-// pixels finds matches of at least four bytes that begin with a pixel of two bytes: pairs of 16-bit
-// values repeat, longer sequences seldom do.
-func (e *Encoder) pixels(tokens []uint32, src []byte, at, end int) int {
-	table := (*[1 << hashBits]uint16)(e.places(1 << hashBits))
-	n, i, missed := 0, at, 0
-	base := 0 // tokens from here on are literals, one or two
-	for i < end-matchGuard {
-		v := load(src, i)
-		h := pixelHash(v)
-		d := int(uint16(i) - table[h])
-		table[h] = uint16(i)
-		if d > i || uint(d-1) >= window || uint32(load(src, i-d)^v) != 0 {
-			tokens[n] = uint32(v>>8&255)<<secondAt | uint32(v&255)
-			n++
-			i += 2
-			if missed += 2; missed < patience/2 {
-				continue
-			}
-			from := i
-			for ; i < end-matchGuard; i += min(4+(i-from)>>6, maxSkip) &^ 1 {
-				v := load(src, i)
-				h := pixelHash(v)
-				d = int(uint16(i) - table[h])
-				table[h] = uint16(i)
-				if d <= i && uint(d-1) < window && uint32(load(src, i-d)^v) == 0 {
-					break
-				}
-			}
-			i = min(i, end)
-			n = appendLiterals(tokens, n, src, from, i)
-			base, missed = n, 0
-			if i >= end-matchGuard {
-				break
-			}
-		}
-		to := matchEnd(src, i+4, d, min(end, i+maxMatch-2))
-		for n > base && i > d && src[i-1] == src[i-d-1] && to-i < maxMatch {
-			i--
-			if n--; tokens[n]>>secondAt&symbolMask != none {
-				tokens[n] = literal | tokens[n]&symbolMask
-				n++
-			}
-		}
-		tokens[n] = distToken(uint32(d)) | (firstLength + uint32(to-i) - minMatch)
-		n++
-		for j := (i+3-at)&^1 + at; j < min(to, end-matchGuard); j += 4 {
-			table[pixelHash(load(src, j))] = uint16(j)
-		}
-		i, base, missed = to, n, 0
-		if (i-at)&1 != 0 && i < end {
-			tokens[n] = literal | uint32(src[i])
-			n++
-			i++
-		}
-	}
-	return appendLiterals(tokens, n, src, min(i, end), end)
-}
-
-// pixelsAfterWindow is pixels after the places of the window before at have been entered in the
-// table.
-func (e *Encoder) pixelsAfterWindow(tokens []uint32, src []byte, at, end int) int {
-	table, limit := e.places(1<<hashBits), min(at, end-7)
-	for i := max(0, at-window); i < limit; i += 2 {
-		v := load(src, i)
-		if v == bits.RotateLeft64(v, 16) && i+8 < limit && load(src, i+8) == v {
-			i += 6 // the last place of equal pixels would replace the others
-			continue
-		}
-		table[pixelHash(v)] = uint16(i)
-	}
-	return e.pixels(tokens, src, at, end)
-}
-
-func pixelHash(v uint64) uint32 { return uint32(v) * 2654435761 >> (32 - hashBits) }

@@ -124,6 +124,12 @@ func runEnd(src []byte, i, end int) int {
 	return repeatEnd(src, i, 1, end)
 }
 
+// twoLiterals returns the token of two literals, the lowest bytes of v.
+func twoLiterals(v uint64) uint32 {
+	w := uint32(v) & 0xffff
+	return w + w&0xff00
+}
+
 // appendRun stores the tokens of a run of length bytes at distance 1 from n on and returns the next
 // place.
 func appendRun(tokens []uint32, n, length int) int {

@@ -7,7 +7,7 @@ var fastest = supported()
 
 func supported() vectors {
 	switch {
-	case !cpu.X86.HasAVX2 || !cpu.X86.HasBMI2 || !cpu.X86.HasPOPCNT:
+	case !cpu.X86.HasAVX2 || !cpu.X86.HasBMI1 || !cpu.X86.HasBMI2 || !cpu.X86.HasPOPCNT:
 		return portable
 	case cpu.X86.HasAVX512 && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VBMI && cpu.X86.HasAVX512VBMI2:
 		return avx512
@@ -63,6 +63,26 @@ func equalVectors(src []byte, i, d int) int
 //go:noescape
 func writeBMI2(out, src []byte, first *[512]uint64, acc, n uint64) (count, written int, accOut, nOut uint64)
 
+// findAVX2 is find for n pixels, 64 or a multiple of it.
+//
+//go:noescape
+func findAVX2(c *candidates, table *pairTable, src []byte, at, n int)
+
+// takeBMI2 is candidates.take as far as vectors.take describes.
+//
+//go:noescape
+func takeBMI2(
+	tokens *uint32, src []byte, found uint64, dists *[64]uint16, lens *[64]uint8, base, done int,
+) (n, to int, rest uint64)
+
+// tokensBMI2 writes tokens. It returns how many it wrote, and to how many bytes. It stops before a
+// run of literals and where less than 8 bytes of out are left.
+//
+//go:noescape
+func tokensBMI2(
+	out []byte, tokens []uint32, first, second *[512]uint64, acc, n uint64,
+) (count, written int, accOut, nOut uint64)
+
 // writeAVX512 writes the words of the literals of src to out, 64 at a time. It returns how many
 // literals it wrote, and to how many bytes. It stops where less than a vector of src or 224 bytes
 // of out are left. The lowest held bits of acc, fewer than eight, come first, and its other bits
@@ -113,4 +133,40 @@ func (v vectors) write(c *code, out []byte, at int, acc, n uint64, p []byte) (in
 		count, written, acc, n = writeBMI2(out[at:], p, &c.first, acc, n)
 	}
 	return at + written, acc, n, p[count:]
+}
+
+// find is candidates.find for whole groups of 64 pixels. It returns how many pixels these are.
+func (v vectors) find(c *candidates, table *pairTable, src []byte, at, n int) int {
+	n &^= 63
+	if v == portable || n == 0 {
+		return 0
+	}
+	_ = src[at+2*n+5] // the last byte that is read
+	findAVX2(c, table, src, at, n)
+	return n
+}
+
+// take is candidates.take up to a special match: of eight bytes or more, at a distance of one or
+// two, at the beginning of src, or after more than eight literals. It returns the bits of found that
+// are left.
+func (v vectors) take(
+	tokens *[mostTokens]uint32, n int, src []byte, found uint64, dists *[64]uint16, lens *[64]uint8, base, done int,
+) (next, to int, rest uint64) {
+	if v == portable {
+		return n, done, found
+	}
+	const most = 80 // more than of 64 pixels and eight literals, and of what is stored beyond
+	p := tokens[n : n+most]
+	next, to, rest = takeBMI2(&p[0], src, found, dists, lens, base, done)
+	return n + next, to, rest
+}
+
+// tokens writes tokens, up to a run of literals or the end of the memory. It returns those that are
+// left.
+func (v vectors) tokens(c *code, out []byte, at int, acc, n uint64, tokens []uint32) (int, uint64, uint64, []uint32) {
+	if v == portable {
+		return at, acc, n, tokens
+	}
+	count, written, acc, n := tokensBMI2(out[at:], tokens, &c.first, &c.second, acc, n)
+	return at + written, acc, n, tokens[count:]
 }

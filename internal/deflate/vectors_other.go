@@ -13,3 +13,15 @@ func (vectors) skip(_ []byte, i int) int { return i }
 func (vectors) write(_ *code, _ []byte, at int, acc, n uint64, p []byte) (int, uint64, uint64, []byte) {
 	return at, acc, n, p
 }
+
+func (vectors) find(*candidates, *pairTable, []byte, int, int) int { return 0 }
+
+func (vectors) take(
+	_ *[mostTokens]uint32, n int, _ []byte, found uint64, _ *[64]uint16, _ *[64]uint8, _, done int,
+) (int, int, uint64) {
+	return n, done, found
+}
+
+func (vectors) tokens(_ *code, _ []byte, at int, acc, n uint64, tokens []uint32) (int, uint64, uint64, []uint32) {
+	return at, acc, n, tokens
+}

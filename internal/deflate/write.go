@@ -15,12 +15,13 @@ type code struct {
 	hmeta      int
 
 	// Entries of tokens: by their first symbol, whose extra bits are part of the word; by their
-	// second, with the number of extra bits in bits 6 to 9.
+	// second, with space for the extra bits above the word. Bits 6 to 11 say how far these are
+	// shifted to the left.
 	first, second [512]uint64
 	words         [litSymbols]uint64
 	huffman       huffman
 
-	vectors  vectors // count and write literals
+	vectors  vectors // count and write symbols
 	literals literalTable
 }
 
@@ -136,8 +137,9 @@ func (c *code) entries() {
 	}
 	words(c.second[firstDist:], c.lens[c.hlit:c.hlit+c.hdist])
 	for s := range c.hdist {
-		if c.second[firstDist+s] != 0 {
-			c.second[firstDist+s] |= uint64(distExtraBits(s)) << 6
+		if e := c.second[firstDist+s]; e != 0 {
+			n := uint64(distExtraBits(s))
+			c.second[firstDist+s] = (e&^63)>>n | -n&63<<6 | (e+n)&63
 		}
 	}
 	c.second[none] = 0
@@ -208,28 +210,29 @@ func (w *bitWriter) header(c *code, last bool) {
 func (w *bitWriter) tokens(c *code, tokens []uint32, src []byte) {
 	out, at, acc, n := w.out, w.at, w.acc, w.n
 	first, second := &c.first, &c.second
-	for i := 0; i < len(tokens); i++ {
-		t := tokens[i]
+	for len(tokens) > 0 {
+		if at, acc, n, tokens = c.vectors.tokens(c, out, at, acc, n, tokens); len(tokens) == 0 {
+			break
+		}
+		t := tokens[0]
 		if t >= literalRun {
-			i++
-			p := src[tokens[i]:][:t&^literalRun]
+			p := src[tokens[1]:][:t&^literalRun]
+			tokens = tokens[2:]
 			if len(p) >= vector {
 				at, acc, n, p = c.vectors.write(c, out, at, acc, n, p)
 			}
 			at, acc, n = literals(out, at, acc, n, first, p)
 			continue
 		}
+		tokens = tokens[1:]
 		e := first[t&symbolMask]
 		f := second[t>>secondAt&symbolMask]
-		acc = acc>>(e&63) | e
-		n += e & 63
-		acc = acc>>(f&63) | f&^1023
-		n += f & 63
-		k := f >> 6 & 15
-		acc = acc>>k | uint64(t>>extraAt)<<(-k&63)
+		extra := uint64(t>>extraAt) << (f >> 6 & 63)
+		k := (e + f) & 63
+		acc = acc>>k | e>>(f&63) | f&^4095 | extra
 		n += k
 		store(out, at, acc>>(-n&63))
-		at += int(n & 63 >> 3)
+		at += int(n >> 3)
 		n &= 7
 	}
 	w.at, w.acc, w.n = at, acc, n
