@@ -60,11 +60,8 @@ func distExtraBits(s int) int { return max(s-2, 0) / 2 }
 
 // distToken returns the part of a token that describes a distance.
 func distToken(d uint32) uint32 {
-	if d <= 2 {
-		return (firstDist + d - 1) << secondAt
-	}
 	d--
-	k := uint32(bits.Len32(d)-2) & 31 // extra bits
+	k := uint32(bits.Len32(d|2)-2) & 31 // extra bits
 	return (firstDist+2*k+d>>k)<<secondAt | d&(1<<k-1)<<extraAt
 }
 
