@@ -104,7 +104,7 @@ TEXT ·takeBMI2(SB), NOSPLIT, $0-96
 	XORL R13, R13 // the pixel of the lowest bit of AX
 	MOVL $0xff00, R8
 	VMOVD R8, X7
-	VPBROADCASTD X7, X7
+	VPBROADCASTD X7, Y7
 	TESTQ AX, AX
 	JZ exit
 loop:
@@ -130,7 +130,10 @@ loop:
 	SUBQ R14, R9 // where the match begins
 	MOVQ R9, R8
 	SUBQ DX, R8 // the number of literals
-	CMPQ R8, $8
+	CMPQ R8, $16
+	JHI exit
+	LEAQ 16(DX), R8 // of which 16 are loaded
+	CMPQ R8, src_len+16(FP)
 	JHI exit
 
 	// The next match begins at a pixel after this one.
@@ -142,10 +145,12 @@ loop:
 	ADDQ CX, R13
 
 	// Tokens of two literals, and of one.
-	VPMOVZXWD (SI)(DX*1), X0
-	VPAND X7, X0, X1
-	VPADDD X1, X0, X0
-	VMOVDQU X0, (DI)
+	VPMOVZXWD (SI)(DX*1), Y0
+	VPAND Y7, Y0, Y1
+	VPADDD Y1, Y0, Y0
+	VMOVDQU Y0, (DI)
+	MOVQ R9, R8
+	SUBQ DX, R8
 	MOVBLZX -1(SI)(R9*1), DX
 	ORL $0x24000, DX
 	MOVL R8, CX
@@ -179,4 +184,5 @@ exit:
 	MOVQ DX, to+80(FP)
 	SHLXQ R13, AX, AX
 	MOVQ AX, rest+88(FP)
+	VZEROUPPER
 	RET
