@@ -147,8 +147,8 @@ func (v vectors) find(c *candidates, table *pairTable, src []byte, at, n int) in
 }
 
 // take is candidates.take up to a special match: of eight bytes or more, at a distance of one or
-// two, at the beginning of src, or after more than 16 literals. It returns the bits of found that are
-// left.
+// two, at the beginning of src, or after more than 16 literals. It returns the bits of found that
+// are left.
 func (v vectors) take(
 	tokens *[mostTokens]uint32, n int, src []byte, found uint64, dists *[64]uint16, lens *[64]uint8, base, done int,
 ) (next, to int, rest uint64) {
@@ -161,12 +161,11 @@ func (v vectors) take(
 	return n + next, to, rest
 }
 
-// tokens writes tokens, up to a run of literals or the end of the memory. It returns those that are
-// left.
-func (v vectors) tokens(c *code, out []byte, at int, acc, n uint64, tokens []uint32) (int, uint64, uint64, []uint32) {
+// tokens writes tokens, up to a run of literals or the end of the memory. It returns how many.
+func (v vectors) tokens(c *code, out []byte, at int, acc, n uint64, tokens []uint32) (int, uint64, uint64, int) {
 	if v == portable {
-		return at, acc, n, tokens
+		return at, acc, n, 0
 	}
 	count, written, acc, n := tokensBMI2(out[at:], tokens, &c.first, &c.second, acc, n)
-	return at + written, acc, n, tokens[count:]
+	return at + written, acc, n, count
 }

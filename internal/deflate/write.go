@@ -210,21 +210,24 @@ func (w *bitWriter) header(c *code, last bool) {
 func (w *bitWriter) tokens(c *code, tokens []uint32, src []byte) {
 	out, at, acc, n := w.out, w.at, w.acc, w.n
 	first, second := &c.first, &c.second
-	for len(tokens) > 0 {
-		if at, acc, n, tokens = c.vectors.tokens(c, out, at, acc, n, tokens); len(tokens) == 0 {
-			break
-		}
-		t := tokens[0]
+	for i := 0; i < len(tokens); i++ {
+		t := tokens[i]
 		if t >= literalRun {
-			p := src[tokens[1]:][:t&^literalRun]
-			tokens = tokens[2:]
+			i++
+			p := src[tokens[i]:][:t&^literalRun]
 			if len(p) >= vector {
 				at, acc, n, p = c.vectors.write(c, out, at, acc, n, p)
 			}
 			at, acc, n = literals(out, at, acc, n, first, p)
 			continue
 		}
-		tokens = tokens[1:]
+		if c.vectors != portable {
+			k := 0
+			if at, acc, n, k = c.vectors.tokens(c, out, at, acc, n, tokens[i:]); k > 0 {
+				i += k - 1
+				continue
+			}
+		}
 		e := first[t&symbolMask]
 		f := second[t>>secondAt&symbolMask]
 		extra := uint64(t>>extraAt) << (f >> 6 & 63)
