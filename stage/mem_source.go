@@ -105,9 +105,12 @@ func (p *Pool) asFile(r *Reader) (*Reader, error) {
 	}
 	it := p.items[key]
 	if it == nil {
-		it = &item{p: p, src: &readerSource{r, version}, name: r.it.name, id: r.it.id + "#file", key: key,
+		it = &item{p: p, name: r.it.name, id: r.it.id + "#file", key: key,
 			file: true, drop: r.it.drop, size: version.Size}
 		p.items[key] = it
+	}
+	if it.state == idle || it.state == failed { // another Reader may be closed
+		it.src = &readerSource{r, version}
 	}
 	it.refs++
 	p.mu.Unlock()
@@ -122,12 +125,13 @@ func (p *Pool) asFile(r *Reader) (*Reader, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	p.mu.Lock()
-	it.src = r.it.src // the item must not reference r, which would then never be collected
+	it.src, f.src = r.src, r.src // neither may reference r, which would then never be collected
 	p.mu.Unlock()
 	return f.guarded(), nil
 }
 
-// readerSource is the source of an object that a Reader has open.
+// readerSource is the source of an object that a Reader has open. It is in use only during a call
+// of Reader.Path, and stays usable until that call ends.
 type readerSource struct {
 	r       *Reader
 	version objstore.Info
@@ -144,5 +148,9 @@ func (a *readerSource) Read(_ context.Context, _ string, offset, length int64, _
 	if length < 0 {
 		length = a.r.Size()
 	}
-	return a.version, io.NopCloser(io.NewSectionReader(a.r, offset, length)), nil
+	return a.version, io.NopCloser(io.NewSectionReader(a, offset, length)), nil
+}
+
+func (a *readerSource) ReadAt(b []byte, at int64) (int, error) {
+	return a.r.readInUse(a.r.it.p.ctx, b, at)
 }

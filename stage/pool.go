@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -20,8 +21,9 @@ import (
 )
 
 var (
-	// ErrClosed is returned when the Pool, the Ref or the Reader was closed or released.
-	ErrClosed = errors.New("stage is closed")
+	// ErrClosed is returned when the Pool, the Ref or the Reader was closed or released. It is an
+	// os.ErrClosed too.
+	ErrClosed error = closedError{}
 	// ErrStopped is returned when a stopped process copies the object or holds a lock of the
 	// directory.
 	ErrStopped = index.ErrStopped
@@ -29,6 +31,12 @@ var (
 	// the stage itself.
 	ErrNoSpace = errors.New("no space")
 )
+
+// closedError is the type of ErrClosed.
+type closedError struct{}
+
+func (closedError) Error() string { return "stage is closed" }
+func (closedError) Unwrap() error { return fs.ErrClosed }
 
 // HolderError is an error of a wait for another process that holds a lock.
 type HolderError = index.HolderError

@@ -18,11 +18,12 @@ import (
 	"leat/stage/internal/index"
 )
 
-// Reader reads one version of an object. ReadAt may be called concurrently; Read, Seek and Close by
-// one goroutine at a time.
+// Reader reads one version of an object. ReadAt, Path and Close may be called concurrently; Read
+// and Seek by one goroutine at a time.
 type Reader struct {
-	it       *item
-	released atomic.Bool
+	it   *item
+	src  Source
+	uses atomic.Int64 // calls in progress, plus closedReader after Close
 
 	e      *index.Entry // nil: not staged
 	direct *direct
@@ -38,9 +39,12 @@ type Reader struct {
 	streamed bool // body has returned bytes
 }
 
+// closedReader is in Reader.uses of a closed Reader.
+const closedReader = 1 << 62
+
 // newReader returns a Reader of an item and takes over the caller's reference. mu is held.
 func newReader(it *item, e *index.Entry, d *direct) *Reader {
-	r := &Reader{it: it, e: e, direct: d}
+	r := &Reader{it: it, src: it.src, e: e, direct: d}
 	if e != nil {
 		r.size = e.Size
 	} else {
@@ -57,15 +61,38 @@ func (r *Reader) guarded() *Reader {
 
 // lose releases a Reader that the program lost.
 func (r *Reader) lose() {
-	if !r.released.Swap(true) {
+	if r.uses.Or(closedReader)&closedReader == 0 {
 		go r.it.p.release(r.it) // other finalizers must not wait for it
 	}
+}
+
+// use begins a call that uses the object, and reports whether the Reader is open. unuse ends it.
+func (r *Reader) use() bool {
+	for {
+		n := r.uses.Load()
+		if n&closedReader != 0 {
+			return false
+		}
+		if r.uses.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// unuse ends a call, and the use of the object if the Reader was closed meanwhile.
+func (r *Reader) unuse() {
+	if r.uses.Add(-1) == closedReader {
+		if err := r.end(); err != nil {
+			r.it.p.o.Logger.Warn("closing staged file failed", "object", r.it.id, "error", err)
+		}
+	}
+	runtime.KeepAlive(r)
 }
 
 // Size returns the size of the object in bytes.
 func (r *Reader) Size() int64 { return r.size }
 
-func (r *Reader) describe() SourceInfo { return describe(r.it.src, r.it.name) }
+func (r *Reader) describe() SourceInfo { return describe(r.src, r.it.name) }
 
 // Staged reports whether the bytes are on the local disk. Otherwise there was no space for them:
 // they are in memory, or, for large objects, read from the source as needed.
@@ -81,22 +108,28 @@ func (r *Reader) Version() objstore.Info {
 	return r.direct.info
 }
 
-// ReadAt implements io.ReaderAt. Bytes that the disk fails to return are read from the source.
+// ReadAt implements io.ReaderAt. Bytes that the disk fails to return are read from the source. A
+// call during Close reads the bytes or returns ErrClosed.
 func (r *Reader) ReadAt(b []byte, at int64) (int, error) {
 	return r.readAtContext(r.it.p.ctx, b, at)
 }
 
 // readAtContext is ReadAt with a context that ends the requests to the source, as Close does.
 func (r *Reader) readAtContext(ctx context.Context, b []byte, at int64) (int, error) {
+	if !r.use() {
+		return 0, ErrClosed
+	}
+	defer r.unuse()
+	return r.readInUse(ctx, b, at)
+}
+
+// readInUse is readAtContext within a call that uses the object, whether the Reader is open or not.
+func (r *Reader) readInUse(ctx context.Context, b []byte, at int64) (int, error) {
 	p := r.it.p
 	if !p.enter() {
 		return 0, ErrClosed
 	}
 	defer p.leave()
-	if r.released.Load() {
-		return 0, ErrClosed
-	}
-	defer runtime.KeepAlive(r)
 	if at < 0 {
 		return 0, fmt.Errorf("reading %s: the offset is %d, expected 0 or more", r.it.id, at)
 	}
@@ -172,7 +205,7 @@ func (r *Reader) fromSource(ctx context.Context, b []byte, at int64, version *ob
 	}
 	ctx, cancel := it.p.within(ctx)
 	defer cancel()
-	_, body, err := it.p.retry.Read(ctx, it.src, it.name, at, int64(len(b)), version)
+	_, body, err := it.p.retry.Read(ctx, r.src, it.name, at, int64(len(b)), version)
 	if err != nil {
 		return 0, err
 	}
@@ -201,13 +234,14 @@ func (r *Reader) Read(b []byte) (int, error) {
 // rest. ctx ends the request, which later calls share.
 func (r *Reader) stream(ctx context.Context, b []byte) (int, error) {
 	it := r.it
+	if !r.use() {
+		return 0, ErrClosed
+	}
+	defer r.unuse()
 	if !it.p.enter() {
 		return 0, ErrClosed
 	}
 	defer it.p.leave()
-	if r.released.Load() {
-		return 0, ErrClosed
-	}
 	if r.at >= r.size {
 		return 0, io.EOF
 	}
@@ -219,7 +253,7 @@ func (r *Reader) stream(ctx context.Context, b []byte) (int, error) {
 		if r.streamed && !r.direct.info.Versioned() {
 			return 0, fmt.Errorf("reading %s from byte %d: %w", it.id, r.at, ErrUnversioned)
 		}
-		_, body, err := it.p.retry.Read(ctx, it.src, it.name, r.at, -1, &r.direct.info)
+		_, body, err := it.p.retry.Read(ctx, r.src, it.name, r.at, -1, &r.direct.info)
 		if err != nil {
 			return 0, err
 		}
@@ -337,9 +371,10 @@ func (s streamReader) Read(b []byte) (int, error) {
 // small object is copied to a file of its own. The error is ErrNoSpace if there is no space for
 // that.
 func (r *Reader) Path() (string, error) {
-	if r.released.Load() {
+	if !r.use() {
 		return "", ErrClosed
 	}
+	defer r.unuse()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.e
@@ -361,12 +396,22 @@ func (r *Reader) Path() (string, error) {
 	return p.store.CheckPath(e.Place)
 }
 
-// Close ends the use of the object by this Reader. It may be called again.
+// Close ends the use of the object by this Reader, at the end of the calls that are in progress. It
+// does not wait for them. It may be called again.
 func (r *Reader) Close() error {
-	if r.released.Swap(true) {
+	before := r.uses.Or(closedReader)
+	if before&closedReader != 0 {
 		return nil
 	}
 	runtime.SetFinalizer(r, nil)
+	if before > 0 {
+		return nil // the last call does the rest
+	}
+	return r.end()
+}
+
+// end releases what a closed Reader has.
+func (r *Reader) end() error {
 	var err error
 	r.mu.Lock()
 	if r.f != nil {

@@ -51,7 +51,12 @@ func (l *Ref) Release() {
 }
 
 // Info returns the origin of the object.
-func (l *Ref) Info() SourceInfo { return describe(l.it.src, l.it.name) }
+func (l *Ref) Info() SourceInfo {
+	l.it.p.mu.Lock()
+	src := l.it.src // another Prefetch may replace it
+	l.it.p.mu.Unlock()
+	return describe(src, l.it.name)
+}
 
 // Open waits until the object is staged and opens it. A queued object is copied at once, and one
 // that waits for space is read without being staged. ctx ends the wait, not the copy. After an
