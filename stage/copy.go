@@ -2,6 +2,7 @@ package stage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/md5"
 	"encoding/binary"
@@ -10,8 +11,6 @@ import (
 	"hash"
 	"io"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
 	"leat/objstore"
@@ -121,25 +120,13 @@ func (p *Pool) unstageable(err error) outcome {
 // revalidate reports whether a staged object may be served: its bytes are intact and the source
 // still has this version. Otherwise it discards the entry.
 func (p *Pool) revalidate(ctx context.Context, it *item, e *index.Entry) (bool, error) {
-	if !p.isComplete(e.Object) {
+	if err := p.checkBytes(ctx, e); err != nil {
+		if !isDamage(err) {
+			return false, err
+		}
 		p.count(countDamaged, 1)
 		e.Discard()
 		return false, nil
-	}
-	if !e.Sound {
-		if crc, err := p.checksum(ctx, e); err != nil || crc != e.CRC {
-			switch {
-			case ctx.Err() != nil:
-				return false, ctx.Err()
-			case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOMEM),
-				errors.Is(err, unix.EINTR):
-				return false, &diskError{err} // an error of this process, not of the bytes
-			}
-			p.count(countDamaged, 1)
-			e.Discard()
-			return false, nil
-		}
-		e.SetSound()
 	}
 	if p.isFresh(e.Checked) || it.known != nil && it.known.Versioned() && versionOf(*it.known) == e.Version {
 		return true, nil
@@ -426,7 +413,7 @@ func (w *download) checkMD5(h hash.Hash, size int64) error {
 			}
 			n, err := w.out.ReadAt((*buf)[:min(size-at, bufferSize)], at)
 			if err != nil && !(errors.Is(err, io.EOF) && n > 0) {
-				return err
+				return &diskError{err}
 			}
 			h.Write((*buf)[:n])
 			at += int64(n)
@@ -454,7 +441,7 @@ func (p *Pool) checksum(ctx context.Context, e *index.Entry) (uint32, error) {
 		}
 		n, err := f.ReadAt((*buf)[:min(e.Size-at, bufferSize)], at)
 		if n == 0 {
-			return 0, errors.Join(err, io.ErrUnexpectedEOF)
+			return 0, cmp.Or(err, io.ErrUnexpectedEOF)
 		}
 		sum.add((*buf)[:n])
 		at += int64(n)

@@ -60,24 +60,25 @@ type Pool struct {
 	gate   sync.RWMutex // held for reading while index or store is in use
 	closed bool         // under gate
 
-	mu        sync.Mutex // guards the following fields and all items; never held during I/O
-	items     map[index.Key]*item
-	queue     queue
-	workers   int // running workers
-	waiting   []*item
-	elsewhere map[*item]struct{} // copied by other processes
-	janitor   bool               // the janitor goroutine runs
-	wake      chan struct{}      // wakes it
-	pause     time.Duration      // its initial pause
-	idle      chan struct{}      // closed when nothing is under way; nil if nobody waits for that
-	busy      int                // items in progress
-	stopping  bool
-	diskFull  atomic.Int64             // when a full disk was last warned of
-	last      atomic.Pointer[Counters] // counters at Close; nil before
-	warned    atomic.Bool
-	spare     spareSpace
-	seen      atomic.Int64                 // size of the object copied last
-	direct    [index.Counters]atomic.Int64 // counters of a pool without an index
+	mu         sync.Mutex // guards the following fields and all items; never held during I/O
+	items      map[index.Key]*item
+	queue      queue
+	workers    int // running workers
+	waiting    []*item
+	elsewhere  map[*item]struct{} // copied by other processes
+	janitor    bool               // the janitor goroutine runs
+	wake       chan struct{}      // wakes it
+	pause      time.Duration      // its initial pause
+	idle       chan struct{}      // closed when nothing is under way; nil if nobody waits for that
+	busy       int                // items in progress
+	stopping   bool
+	diskFull   atomic.Int64             // when a full disk was last warned of
+	unreadable atomic.Int64             // likewise of a copy that can't be read
+	last       atomic.Pointer[Counters] // counters at Close; nil before
+	warned     atomic.Bool
+	spare      spareSpace
+	seen       atomic.Int64                 // size of the object copied last
+	direct     [index.Counters]atomic.Int64 // counters of a pool without an index
 }
 
 // Open opens the stage in a directory on a local disk and creates it if it is missing; its data is
@@ -123,7 +124,7 @@ func (p *Pool) openStorage(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	p.index, err = index.Open(ctx, p.dir, p.store.Free, p.isComplete, p.tidy)
+	p.index, err = index.Open(ctx, p.dir, p.store.Free, p.mayBeComplete, p.tidy)
 	if err != nil {
 		return errors.Join(err, p.store.Close())
 	}

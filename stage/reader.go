@@ -161,20 +161,23 @@ func (r *Reader) readAt(ctx context.Context, b []byte, at int64) (int, error) {
 	if n == len(b) {
 		return n, nil
 	}
-	p := r.it.p
-	p.count(countDamaged, 1)
-	p.o.Logger.Warn("staged copy not readable", "object", r.it.id, "error", err)
-	r.e.Discard()
+	r.it.p.noteUnreadable(r.e, r.it.id, err)
 	version := infoOf(r.e)
-	if !version.Versioned() {
+	_, put := r.src.(*memSource)
+	if !version.Versioned() || put && !isDamage(err) {
 		return n, fmt.Errorf("reading %s: %w", r.it.id, err)
 	}
-	m, err := r.fromSource(ctx, b[n:], at+int64(n), version)
-	return n + m, err
+	m, sourceErr := r.fromSource(ctx, b[n:], at+int64(n), version)
+	if sourceErr != nil && !isDamage(err) {
+		sourceErr = fmt.Errorf("%w (the staged copy is not readable: %w)", sourceErr, err)
+	}
+	return n + m, sourceErr
 }
 
 func (r *Reader) fromDisk(b []byte, at int64) (int, error) {
-	fault.Point("stage.reading")
+	if err := fault.Error("stage.reading"); err != nil {
+		return 0, err
+	}
 	p := r.it.p
 	if r.e.Place.Packed() {
 		return p.store.ReadAt(r.e.Place, b, at)
@@ -446,6 +449,9 @@ func (p *Pool) openEntry(e *index.Entry) (*entryReader, error) {
 }
 
 func (r *entryReader) ReadAt(b []byte, at int64) (int, error) {
+	if err := fault.Error("stage.verifying"); err != nil {
+		return 0, err
+	}
 	if r.f != nil {
 		return r.f.ReadAt(b, at)
 	}

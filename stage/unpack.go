@@ -14,7 +14,7 @@ import (
 
 // unpack moves a packed object to a file of its own under the same key; the old copy is freed once
 // nobody uses it. The outcome has the pinned entry to use: the old one if there is no space for
-// both. again reports that the object was replaced meanwhile.
+// both. again reports that the object was replaced meanwhile or is damaged.
 func (p *Pool) unpack(ctx context.Context, it *item, e *index.Entry) (o outcome, again bool) {
 	unlock, ok, err := p.index.LockKey(it.key)
 	if err != nil || !ok {
@@ -48,6 +48,12 @@ func (p *Pool) unpack(ctx context.Context, it *item, e *index.Entry) (o outcome,
 		p.o.Logger.Warn("closing staged file failed", "object", it.id, "error", err)
 	}
 	if o.entry == nil {
+		if ctx.Err() == nil && isDamage(o.err) {
+			p.count(countDamaged, 1)
+			e.Discard()
+			p.unuse(e, true)
+			return outcome{}, true
+		}
 		return outcome{entry: e}, false
 	}
 	if _, err := e.Drop(); err != nil { // not counted as evicted: the object is still there

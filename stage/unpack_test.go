@@ -116,7 +116,9 @@ func TestUnpackDamaged(t *testing.T) {
 	p.mu.Lock()
 	packed := l.it.entry.Place.Packed()
 	p.mu.Unlock()
-	if !packed {
-		t.Error("the damage has got a right checksum")
+	wantBytes(t, l, s, 0)
+	if reads, _, _ := s.count("a"); packed || reads != 2 || p.Counters().Damaged != 1 {
+		t.Errorf("packed: %v, %d reads, %+v", packed, reads, p.Counters())
 	}
+	wantDisk(t, p)
 }

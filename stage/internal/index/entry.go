@@ -207,6 +207,11 @@ func (e *Entry) SetSound() {
 	_ = e.l.guard(func() error { e.l.record(e.rec).epoch.Store(e.l.h.epoch.Load()); return nil })
 }
 
+// ClearSound records that the bytes must be verified before they are served again.
+func (e *Entry) ClearSound() {
+	_ = e.l.guard(func() error { e.l.record(e.rec).epoch.Store(0); return nil })
+}
+
 // Discard makes the object unfindable because it is damaged or outdated. Its bytes stay until
 // nobody uses it.
 func (e *Entry) Discard() {

@@ -183,17 +183,25 @@ func (s *Store) OpenFile(p Place) (*os.File, error) {
 	return os.NewFile(uintptr(fd), s.Path(p)), nil
 }
 
-// Size returns the length of an object's file or segment. Anything but a regular file is an error.
+// ErrNotRegular is returned for an object whose file was replaced by something else.
+var ErrNotRegular = errors.New("not a regular file")
+
+// Size returns the length of an object's file or segment. Anything but a regular file is
+// ErrNotRegular.
 func (s *Store) Size(p Place) (int64, error) {
 	if err := p.Check(); err != nil {
 		return 0, err
 	}
+	err := fault.Error("stage.looking")
 	var st unix.Stat_t
-	if err := unix.Fstatat(s.dirOf(p).Fd(), p.name(), &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	if err == nil {
+		err = unix.Fstatat(s.dirOf(p).Fd(), p.name(), &st, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	if err != nil {
 		return 0, explain("looking at", s.Path(p), err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return 0, fmt.Errorf("%s is not a regular file", s.Path(p))
+		return 0, fmt.Errorf("%w: %s", ErrNotRegular, s.Path(p))
 	}
 	return st.Size, nil
 }
