@@ -24,6 +24,7 @@ var children = map[string]proctest.Func{
 	"stuck":      stuckChild,
 	"crash":      crashChild,
 	"points":     pointsChild,
+	"hold":       holdChild,
 }
 
 // together starts n children that begin at the same moment, see ready, and returns what each

@@ -50,7 +50,11 @@ func (p *Pool) attempt(ctx context.Context, it *item) outcome {
 				return outcome{busy: true}
 			}
 			if e, err = p.index.FindLocked(it.key); e == nil && err == nil {
+				left := p.freeReplaced(it.key) // they take space that the copy may need
 				o := p.copy(ctx, it)
+				if left { // a pool that has released one since could not lock the key
+					p.freeReplaced(it.key)
+				}
 				unlock()
 				if o.err != nil {
 					it.known = nil // the source may have another version now

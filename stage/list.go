@@ -81,8 +81,9 @@ func (p *Pool) Trim(ctx context.Context, bytes int64) (removed int, err error) {
 	return removed, ctx.Err()
 }
 
-// RemoveUnused removes objects that are not in use and were last used before since. It returns the
-// number of removed objects. It stops between two objects when ctx ends.
+// RemoveUnused removes objects that are not in use and were last used before since, and all
+// replaced versions that are not in use. It returns the number of removed objects. It stops between
+// two objects when ctx ends.
 func (p *Pool) RemoveUnused(ctx context.Context, since time.Time) (removed int, err error) {
 	if !p.enter() {
 		return 0, ErrClosed
@@ -92,6 +93,9 @@ func (p *Pool) RemoveUnused(ctx context.Context, since time.Time) (removed int, 
 		return 0, nil
 	}
 	defer func() { p.count(countEvicted, int64(removed)) }()
+	if removed, err = p.index.EvictReplaced(func() bool { return ctx.Err() != nil }); err != nil {
+		return removed, err
+	}
 	var old []index.Key
 	if err := p.index.Each(func(o index.Object) bool {
 		if o.Used.Before(since) {
@@ -99,7 +103,7 @@ func (p *Pool) RemoveUnused(ctx context.Context, since time.Time) (removed int, 
 		}
 		return ctx.Err() == nil
 	}); err != nil {
-		return 0, err
+		return removed, err
 	}
 	for _, key := range old {
 		if ctx.Err() != nil {

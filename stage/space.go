@@ -71,6 +71,17 @@ func (p *Pool) evictUntil(enough func() bool) (removed int, err error) {
 	return removed, err
 }
 
+// freeReplaced removes the earlier versions of an object that nobody uses, and reports whether any
+// are still in use. The caller holds the lock of its key.
+func (p *Pool) freeReplaced(k index.Key) (left bool) {
+	n, left, err := p.index.FreeReplaced(k)
+	if err != nil {
+		p.warnOnce(err)
+	}
+	p.count(countEvicted, int64(n))
+	return left
+}
+
 // freeDisk removes objects until about n bytes of the full disk have become free. It reports
 // whether it removed any.
 func (p *Pool) freeDisk(n int64) bool {

@@ -25,6 +25,7 @@ func stageCollectCommand() *cobra.Command {
 	var older, bytes string
 	c := newStageCommand("gc", "Remove what killed processes left, and what nobody uses",
 		`Gc gives back what processes that died had reserved or were writing; every process that opens the directory does so too.
+It removes versions of objects that were replaced and that no process uses any more.
 With --all it removes all objects that no process uses, with --older those that were not used for so long, with --bytes
 those that were not used for longest until the others take no more than that. What is in use stays.`,
 		`  leat stage gc
@@ -143,11 +144,13 @@ func (d *collectDoc) collect(cmd *cobra.Command, dir string, t trim) (err error)
 	if t.dryRun {
 		return d.count(ctx, p, t)
 	}
+	since := time.Time{} // replaced versions alone
 	if t.unused >= 0 {
-		n, err := p.RemoveUnused(ctx, time.Now().Add(-t.unused))
-		if d.Removed += n; err != nil {
-			return d.interrupted(cmd, err)
-		}
+		since = time.Now().Add(-t.unused)
+	}
+	n, err := p.RemoveUnused(ctx, since)
+	if d.Removed += n; err != nil {
+		return d.interrupted(cmd, err)
 	}
 	if t.bytes >= 0 {
 		n, err := p.Trim(ctx, t.bytes)

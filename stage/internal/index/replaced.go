@@ -1,0 +1,73 @@
+//go:build unix
+
+package index
+
+// FreeReplaced frees the replaced and damaged versions of an object that nobody uses. The caller
+// holds the key's lock for a copy, so that no eviction can free them meanwhile. left reports
+// whether any are still in use.
+func (l *Index) FreeReplaced(k Key) (n int, left bool, err error) {
+	err = l.guard(func() error {
+		marks := l.markReplaced(k)
+		n, err = l.evictMarked(marks, func() bool { return false })
+		left = n < len(marks)
+		return err
+	})
+	return n, left, err
+}
+
+// markReplaced marks the stale records of a key, whose lock the caller holds. It may miss one while
+// another record leaves the chain.
+func (l *Index) markReplaced(k Key) (marks []marked) {
+	i := l.bucket(k.bucket()).Load()
+	for range maxChain {
+		if i == 0 {
+			break
+		}
+		r := l.record(i)
+		if r == nil {
+			break
+		}
+		seq := r.seq.Load()
+		state := byte(seq)
+		if state == stateFree || state == stateMore || r.bucket() != k.bucket() {
+			break // it has just left this chain
+		}
+		next := r.next.Load()
+		// One that is being evicted was left by a process that died: a live one holds the lock. The
+		// exchange fails if the record was in another use when its key was read.
+		if (state == stateStale || state == stateEvicting) && r.key == k && r.intact(seq) &&
+			r.seq.CompareAndSwap(seq, withState(seq, stateEvicting)) {
+			marks = append(marks, marked{candidate: candidate{rec: i, seq: withState(seq, stateStale)}, r: r,
+				unlock: func() {}})
+		}
+		i = next
+	}
+	return marks
+}
+
+// EvictReplaced frees the replaced and damaged versions of all objects, as far as nobody uses them,
+// until stop returns true.
+func (l *Index) EvictReplaced(stop func() bool) (n int, err error) {
+	err = l.guard(func() error {
+		var found []candidate
+		count := l.count()
+		for i := uint32(1); i < count && !stop(); i++ {
+			r := l.record(i)
+			if r == nil {
+				return nil
+			}
+			if seq := r.seq.Load(); byte(seq) == stateStale || byte(seq) == stateEvicting {
+				found = append(found, candidate{rec: i, seq: seq})
+			}
+			if len(found) == batch || i == count-1 {
+				evicted, err := l.evictSome(found, stop)
+				if n += evicted; err != nil {
+					return err
+				}
+				found = found[:0]
+			}
+		}
+		return nil
+	})
+	return n, err
+}
