@@ -218,18 +218,20 @@ func TestLatestSourceIsUsed(t *testing.T) {
 }
 
 func TestCheckedInFuture(t *testing.T) {
-	dir := inMemory(t)
-	s := newSource("n").put("a", object{size: 1000})
-	p := ok(Open(context.Background(), dir, quick(Options{})))(t)
-	l := p.Prefetch(s, "a")
-	r := ok(l.Open(t.Context()))(t)
-	r.e.SetChecked(time.Now().Add(24 * time.Hour)) // as a machine would whose clock was a day ahead
-	must(t, r.Close())
-	must(t, p.Close())
-	s.put("a", object{size: 1000, version: 1})
-	p = pool(t, dir, Options{})
-	if bytes.Equal(got(t, p, s, "a"), content("a", 0, 1000)) {
-		t.Error("a version that was replaced before the pool was opened is served")
+	for _, ahead := range []time.Duration{10 * time.Second, 59 * time.Second, 24 * time.Hour} {
+		dir := inMemory(t)
+		s := newSource("n").put("a", object{size: 1000})
+		p := ok(Open(context.Background(), dir, quick(Options{})))(t)
+		l := p.Prefetch(s, "a")
+		r := ok(l.Open(t.Context()))(t)
+		r.e.SetChecked(time.Now().Add(ahead)) // as a machine would whose clock was ahead
+		must(t, r.Close())
+		must(t, p.Close())
+		s.put("a", object{size: 1000, version: 1})
+		p = pool(t, dir, Options{})
+		if bytes.Equal(got(t, p, s, "a"), content("a", 0, 1000)) {
+			t.Errorf("%v: a version that was replaced before the pool was opened is served", ahead)
+		}
 	}
 }
 

@@ -318,8 +318,8 @@ func (p *Pool) limits() index.Limits {
 
 // isFresh reports whether an object last checked at that time needs no comparison with its source.
 func (p *Pool) isFresh(checked time.Time) bool {
-	if p.o.MaxAge >= 0 && checked.After(time.Now().Add(time.Minute)) {
-		return false // the clock was ahead
+	if p.o.MaxAge >= 0 && checked.After(time.Now()) {
+		return false // the clock was ahead, and the object may have been replaced since
 	}
 	return p.o.MaxAge < 0 || !checked.Before(p.opened.Add(-p.o.MaxAge))
 }
