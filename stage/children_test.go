@@ -25,6 +25,7 @@ var children = map[string]proctest.Func{
 	"crash":      crashChild,
 	"points":     pointsChild,
 	"hold":       holdChild,
+	"full disk":  fullDiskChild,
 }
 
 // together starts n children that begin at the same moment, see ready, and returns what each

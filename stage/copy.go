@@ -80,7 +80,9 @@ func (p *Pool) attempt(ctx context.Context, it *item) outcome {
 			if errors.As(err, &disk) {
 				return p.unstageable(err)
 			}
-			p.count(countErrors, 1)
+			if ctx.Err() == nil {
+				p.count(countErrors, 1)
+			}
 			return outcome{err: err}
 		case ok:
 			if it.file && e.Place.Packed() {
