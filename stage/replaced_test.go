@@ -184,3 +184,32 @@ func TestReplacedObjectIsCounted(t *testing.T) {
 		}
 	}
 }
+
+// TestDropDuringCopyOfNewVersion releases an old version for good while the new one is copied.
+func TestDropDuringCopyOfNewVersion(t *testing.T) {
+	t.Parallel()
+	dir := inMemory(t)
+	s := newSource("drop").put("a", object{size: 6 * mib})
+	o := Options{RangeBytes: mib, Keep: Drop}
+	old := pool(t, dir, o)
+	l0 := old.Prefetch(s, "a")
+	wantBytes(t, l0, s, 0)
+	middle := make(chan struct{})
+	s.put("a", object{size: 6 * mib, version: 1, middle: middle})
+	p := pool(t, dir, o)
+	l1 := p.Prefetch(s, "a")
+	soon(t, "the copy being under way", func() bool { _, _, n := s.count("a"); return n > 6*mib })
+	l0.Release()
+	if u := ok(p.Usage())(t); u.Objects != 2 {
+		t.Errorf("%d objects during the copy", u.Objects)
+	}
+	close(middle)
+	wantBytes(t, l1, s, 1)
+	if u := wantDisk(t, p); u.Objects != 1 {
+		t.Errorf("%d objects after the copy", u.Objects)
+	}
+	l1.Release()
+	if u := wantDisk(t, p); u.Objects != 0 {
+		t.Errorf("%d objects at the end", u.Objects)
+	}
+}
