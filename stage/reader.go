@@ -213,11 +213,7 @@ func (r *Reader) fromSource(ctx context.Context, b []byte, at int64, version *ob
 		return 0, err
 	}
 	defer body.Close()
-	n, err := io.ReadFull(body, b)
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	return n, err
+	return objstore.ReadFull(body, b)
 }
 
 // Read implements io.Reader.
@@ -246,7 +242,7 @@ func (r *Reader) stream(ctx context.Context, b []byte) (int, error) {
 	}
 	defer it.p.leave()
 	if r.at >= r.size {
-		return 0, io.EOF
+		return 0, r.endStream()
 	}
 	if r.body != nil && r.next != r.at {
 		r.body.Close()
@@ -274,6 +270,21 @@ func (r *Reader) stream(ctx context.Context, b []byte) (int, error) {
 		r.body = nil
 	}
 	return n, err
+}
+
+// endStream returns io.EOF, or the error of a source that finds at the end of the object that it
+// was replaced meanwhile.
+func (r *Reader) endStream() error {
+	if r.body == nil {
+		return io.EOF
+	}
+	err := io.EOF
+	if r.next == r.size {
+		err = cmp.Or(objstore.CheckEnd(r.body), io.EOF)
+	}
+	r.body.Close()
+	r.body = nil
+	return err
 }
 
 // Seek implements io.Seeker.

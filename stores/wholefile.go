@@ -59,7 +59,7 @@ func (w *wholeFile) load() error {
 		}
 		defer body.Close()
 		data := make([]byte, version.Size)
-		if _, err := io.ReadFull(body, data); err != nil {
+		if _, err := objstore.ReadFull(body, data); err != nil {
 			return &objstore.Error{Op: "reading", URL: w.label, Err: err}
 		}
 		w.all = bytes.NewReader(data)

@@ -315,9 +315,7 @@ func (r *Reader) fetch(p *piece) ([]byte, error) {
 		return nil, err
 	}
 	data := make([]byte, p.bytes)
-	if _, err = io.ReadFull(body, data); err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
+	_, err = objstore.ReadFull(body, data)
 	if cerr := body.Close(); err == nil {
 		err = cerr
 	}
