@@ -98,6 +98,7 @@ func testEpochsEvictForLargeObject(t *testing.T) {
 	p := pool(t, t.TempDir(), Options{Keep: Epochs, MaxBytes: 32 * mib})
 	epoch(t, p, s, namesOf("", 400))
 	held := p.Prefetch(s, "held")
+	defer held.Release() // the garbage collector would release a lost Ref
 	wantBytes(t, held, s, 0)
 	l := p.Prefetch(s, "large")
 	defer l.Release()
