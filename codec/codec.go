@@ -1,5 +1,5 @@
-// Package codec encodes values as bytes, for the packages that keep or send values of any type:
-// apply sends what blocks emit, cache and stage keep values.
+// Package codec encodes values as bytes, for the packages that store or send values of any type:
+// apply sends what blocks emit, and cache and stage store values.
 //
 // [Codec] is the interface; [Gob], [JSON] and [Binary] return the usual ones, and [Any] makes one
 // for tables of codecs of different types.

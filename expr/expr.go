@@ -18,11 +18,11 @@ import (
 	"leat/ndarray"
 )
 
-// SyntaxError is the error of a text that is not an expression: what is wrong (Msg) and where, as a
-// byte offset in the text (Pos).
+// SyntaxError is returned for text that is not an expression. Msg says what is wrong, and Pos
+// where, as a byte offset in the text.
 type SyntaxError = expr.SyntaxError
 
-// TypeError is the error of an expression that can't be computed from its inputs: a name is
+// TypeError is returned for an expression that can't be computed from its inputs: a name is
 // unknown, a band does not exist, or an integer could exceed the exact range. Msg says what is
 // wrong, and Pos where, as a byte offset in the text.
 type TypeError = expr.TypeError
@@ -56,15 +56,15 @@ type Result struct {
 	Saturated, NodataCollision int64
 }
 
-// Eval computes an expression over arrays that all have the same rows and columns. One at least is
-// needed for the size. It returns a [*SyntaxError] or a [*TypeError] for a wrong expression, and
+// Eval computes an expression over arrays that all have the same rows and columns. At least one is
+// needed, for the size. It returns a [*SyntaxError] or a [*TypeError] for a wrong expression, and
 // another error for wrong inputs and options. It also returns an error for a pixel that can't be
 // computed (a 64-bit integer beyond 2^53) or written (an invalid one without a nodata value). Such
 // an error has the number of the pixel, row by row from 0.
 //
-// Arrays have no place on the ground: functions of coordinates are refused, and those of terrain
-// that need the size of pixels. Eval copies arrays that are not contiguous or not aligned for their
-// type, keeps none, uses one goroutine, and is safe for concurrent use.
+// Arrays have no place on the ground: functions of coordinates are refused, and so are terrain
+// functions that need the pixel size. Eval copies arrays that are not contiguous or not aligned for
+// their type, keeps none, uses one goroutine, and is safe for concurrent use.
 func Eval(text string, inputs map[string]Input, o *Options) (*Result, error) {
 	if o == nil {
 		o = &Options{}
@@ -161,7 +161,7 @@ func checkArray(a *ndarray.Array) error {
 		return errors.New("the array has no pixels")
 	}
 	if _, ok := ndarray.ByteSize(a.Type, a.Shape...); !ok || len(a.Strides) != len(a.Shape) {
-		return fmt.Errorf("type %v, shape %v and strides %v are of no array", a.Type, a.Shape, a.Strides)
+		return fmt.Errorf("type %v, shape %v and strides %v do not describe an array", a.Type, a.Shape, a.Strides)
 	}
 	first, end := min(a.Offset, len(a.Data)), min(a.Offset, len(a.Data))
 	for i, n := range a.Shape {

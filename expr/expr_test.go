@@ -129,7 +129,7 @@ func TestInputsAreChecked(t *testing.T) {
 		"a: the array has":  {"a": {Pixels: ndarray.New(ndarray.Uint8, 0, 3, 3)}},
 		"is a constant":     {"a": good, "pi": good},
 		"letters, digits":   {"a": good, "b-c": good},
-		"of no array":       {"a": {Pixels: &ndarray.Array{Type: ndarray.Uint8, Shape: []int{1, 1}, Data: []byte{1}}}},
+		"not describe":      {"a": {Pixels: &ndarray.Array{Type: ndarray.Uint8, Shape: []int{1, 1}, Data: []byte{1}}}},
 		"outside the 4":     {"a": view([]int{2, 2}, 2, 1, 1)},
 		"outside the 4 b":   {"a": view([]int{2, 2}, -2, 1, 1)},
 		"the 4 bytes":       {"a": view([]int{2, 2}, 1, math.MaxInt, 0)},

@@ -2,8 +2,8 @@ package raster
 
 import "slices"
 
-// GCPs are ground control points: places of a raster that has no transform in general. They are
-// never changed once they are made.
+// GCPs are ground control points: the places of pixels of a raster that usually has no transform.
+// They must not be changed.
 type GCPs struct {
 	Points []GCP
 	CRS    CRS // of X and Y; zero where the file names none
@@ -30,8 +30,8 @@ func (g *GCPs) shift(col, row int) *GCPs {
 }
 
 // RPC holds rational polynomial coefficients, by which longitude, latitude and height on WGS 84
-// give the row and column of a pixel's centre (NITF's RPC00B, and the TIFF tag
-// RPCCoefficientTag). It is never changed once it is made.
+// give the row and column of a pixel's centre (NITF's RPC00B, and the TIFF tag RPCCoefficientTag).
+// It must not be changed.
 type RPC struct {
 	ErrBias, ErrRand float64 // in metres; -1 where they are not known
 

@@ -51,7 +51,7 @@ func (t Transform) Shift(col, row int) Transform {
 }
 
 // Grid is the number of pixels, their transform and their coordinate reference system. GCPs and RPC
-// say less exactly where they lie; no two grids are compared by them.
+// say less exactly where they lie; comparisons of grids ignore them.
 type Grid struct {
 	Width, Height int
 	Transform     Transform

@@ -7,12 +7,13 @@ import (
 	"leat/ndarray"
 )
 
-// Errors that drivers wrap. A message names the file, what is wrong and what to do.
+// Errors that drivers wrap. A message names the file and what is wrong.
 var (
 	// ErrFormat is returned when the driver does not know the format of a file, or the file is
 	// damaged.
 	ErrFormat = errors.New("not a readable raster")
-	// ErrUnsupported is returned when a sound file needs a codec or feature that the driver lacks.
+	// ErrUnsupported is returned when an intact file needs a codec or feature that the driver
+	// lacks.
 	ErrUnsupported = errors.New("not supported")
 )
 

@@ -20,8 +20,8 @@ import (
 const maxListed = 1_000_000
 
 // Glob returns the URLs of the objects whose URL matches a pattern, in natural order; the syntax is
-// that of path.Match. The bucket is part of no pattern. It looks at the objects whose names begin
-// with the pattern's part before the first special character.
+// that of path.Match. The pattern must not include the bucket. Glob looks at the objects whose
+// names begin with the pattern's part before the first special character.
 func (s *Stores) Glob(ctx context.Context, pattern string) ([]string, error) {
 	if _, err := path.Match(pattern, ""); err != nil {
 		return nil, fmt.Errorf("%s: the pattern has a [ without its ]", storeurl.Redact(pattern))
@@ -32,7 +32,7 @@ func (s *Stores) Glob(ctx context.Context, pattern string) ([]string, error) {
 	}
 	bucket := strings.TrimSuffix(pattern, name)
 	if filelist.IsPattern(bucket) {
-		return nil, fmt.Errorf("%s: the bucket's name has a pattern, expected it after the bucket", storeurl.Redact(pattern))
+		return nil, fmt.Errorf("%s: the pattern begins in the bucket's name, expected it after the bucket", storeurl.Redact(pattern))
 	}
 	var found []string
 	listed := 0
@@ -41,7 +41,7 @@ func (s *Stores) Glob(ctx context.Context, pattern string) ([]string, error) {
 			return nil, err
 		}
 		if listed++; listed > maxListed {
-			return nil, fmt.Errorf("%s: more than %d objects begin with %q, expected a pattern with a longer beginning",
+			return nil, fmt.Errorf("%s: more than %d objects begin with %q, expected a longer name before the pattern's first special character",
 				storeurl.Redact(pattern), maxListed, filelist.Prefix(name))
 		}
 		if ok, _ := path.Match(name, o.Name); !ok || strings.HasSuffix(o.Name, "/") { // a directory's marker

@@ -72,9 +72,9 @@ func LocalPath(url string) (string, error) {
 }
 
 // Open opens the raster at a URL, as a GeoTIFF or .npy file by its content. It opens a local one
-// with apply.Open. The end of ctx ends all reading of a remote raster, including later reads.
-// Errors are those of the store and of the drivers; neither they nor Info().Path contain secrets of
-// the URL.
+// with apply.Open. Canceling ctx ends all reading of a remote raster, including later reads. Errors
+// are those of the store and of the drivers; neither they nor Info().Path contain secrets of the
+// URL.
 func (s *Stores) Open(ctx context.Context, url string) (raster.Source, error) {
 	if local, err := LocalPath(url); local != "" || err != nil || url == "" {
 		if err != nil {

@@ -1,5 +1,5 @@
-// Package stores opens rasters that lie in stores, for jobs of package apply: [Stores] provides
-// Job.Open and Job.Store.
+// Package stores opens rasters in stores, for jobs of package apply: [Stores] provides Job.Open and
+// Job.Store.
 //
 // Opening a raster reads only its header. Further bytes are either read in pieces, by several
 // concurrent requests ahead of the blocks that need them, or staged as a whole on local disk, where
@@ -49,7 +49,7 @@ type Stores struct {
 	pool     *stage.Pool
 	poolErr  error
 	poolOnce sync.Once
-	// What was warned of.
+	// One for each kind of warning.
 	noStage, refused, unversioned sync.Once
 }
 
@@ -136,7 +136,7 @@ func (s *Stores) staged(o *object) (*stage.Pool, error) {
 	return nil, nil
 }
 
-// warnRefused warns once of a sidecar to which a store denies access. Some stores also do so for
+// warnRefused warns once about a sidecar to which a store denies access. Some stores also do so for
 // missing objects.
 func (s *Stores) warnRefused(err error) {
 	s.refused.Do(func() { s.o.Logger.Warn("refused sidecars treated as missing", "error", err) })

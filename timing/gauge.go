@@ -50,7 +50,7 @@ func (g *gauge) add(at, value int64) {
 		}
 		g.points = g.points[:len(g.points)/2]
 		g.stride *= 2
-		// maxPoints is even, so the value that filled it up is one of the new stride too.
+		// maxPoints is even, so the value that filled it belongs to the new stride too.
 	}
 	g.points = append(g.points, point{at, value})
 }

@@ -30,8 +30,8 @@ type Point struct {
 	Value int64
 }
 
-// Spans returns copies of the intervals kept for the trace, in order of their start; every says
-// that they are those of every so many blocks (1: all of them).
+// Spans returns copies of the intervals kept for the trace, in order of their start. They are those
+// of one block out of every, which is 1 if all blocks were kept.
 func (r *Recorder) Spans() (spans []Span, every int) {
 	if r == nil {
 		return nil, 1
