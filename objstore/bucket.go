@@ -28,8 +28,8 @@ type Options struct {
 // Opener opens a bucket of one scheme by its URL, which has no path.
 type Opener func(ctx context.Context, bucketURL *url.URL, o *Options) (Source, error)
 
-// Bucket is a bucket, a host or a directory, whose objects have names. It is a Source and safe for
-// concurrent use.
+// Bucket gives access by name to the objects of a bucket, a host or a directory. It is a Source and
+// safe for concurrent use.
 type Bucket struct {
 	src    Source
 	prefix string
@@ -149,7 +149,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 }
 
 // Upload implements Uploader. The error is errors.ErrUnsupported if the store can't be written to.
-// With IfAbsent, Upload looks the name up first and fails if it can't.
+// With IfAbsent, Upload looks the name up first, and fails if it can't do so.
 func (b *Bucket) Upload(ctx context.Context, name string, r io.ReaderAt, size int64, o UploadOptions) error {
 	u, ok := b.src.(Uploader)
 	if !ok {

@@ -5,8 +5,8 @@
 // repeats them and resumes an interrupted body, and never mixes two versions of an object. Bytes
 // are returned as the store holds them: compressed objects stay compressed.
 //
-// Most errors are [*Error], which names the object without secrets and says what the store
-// answered.
+// Most errors are [*Error], which names the object without secrets and reports the store's
+// response.
 //
 // The package promises no more consistency than the store does: an object that is replaced while it
 // is read causes [ErrChanged] only if the store distinguishes versions.

@@ -28,16 +28,16 @@ var (
 	ErrProxy = transport.ErrProxy
 	// ErrNoCredentials is returned when a store needs credentials and none were found.
 	ErrNoCredentials = errors.New("no credentials found")
-	// ErrProtocol is returned when the server's answer lacks a field that the store's protocol
+	// ErrProtocol is returned when the server's response lacks a field that the store's protocol
 	// requires.
-	ErrProtocol = errors.New("the server's answer lacks a required field")
+	ErrProtocol = errors.New("the server's response lacks a required field")
 )
 
 // Error describes a failed operation on an object or a bucket.
 type Error struct {
 	Op         string        // the operation: "reading", "looking up", "listing", "writing", "opening"
 	URL        string        // without secrets
-	Status     int           // HTTP status; 0 if there was no answer
+	Status     int           // HTTP status; 0 if there was no response
 	Code       string        // the store's own error code, such as "NoSuchBucket"
 	RetryAfter time.Duration // the pause the store asks for
 	Err        error
@@ -62,7 +62,7 @@ func (e *Error) Error() string {
 			b.WriteString(", and the redirect has no usable target")
 		}
 	case e.Err == io.EOF:
-		b.WriteString("the connection was closed without an answer")
+		b.WriteString("the connection was closed without a response")
 	case e.Err == io.ErrUnexpectedEOF:
 		b.WriteString("the connection closed before all bytes had arrived")
 	case e.Err != nil:
@@ -125,7 +125,7 @@ func (e *Error) Temporary() bool {
 }
 
 // temporary reports whether another attempt may succeed after an error that is not a store's
-// answer.
+// response.
 func temporary(err error) bool {
 	var dns *net.DNSError
 	var op *net.OpError

@@ -193,7 +193,7 @@ func isOverload(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// isAnswer reports whether err is the answer of a server.
+// isAnswer reports whether err is the response of a server.
 func isAnswer(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Status != 0

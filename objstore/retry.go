@@ -16,8 +16,8 @@ import (
 // It may be copied and is safe for concurrent use.
 //
 // Requests of one Bucket share a rate of starts. When more than half of them end with a 429, a 503,
-// or a refused connection from a server that answered before, all of them start more slowly;
-// answers raise the rate again.
+// or a refused connection from a server that had responded earlier, all of them start more slowly;
+// responses raise the rate again.
 type Retry struct {
 	// Timeout is the longest time that a request or a body may go without progress. Default 1
 	// minute.
@@ -38,7 +38,7 @@ type Retry struct {
 	OnRetry func(err error)
 }
 
-// firstAttempts limits the attempts to reach a server that never answered: its name or port may be
+// firstAttempts limits the attempts to reach a server that never responded: its name or port may be
 // wrong.
 const firstAttempts = 5
 
@@ -77,7 +77,7 @@ func (t *tries) begin(ctx context.Context) error {
 	}
 	progress, err := t.pace.enter(ctx, t.r.Timeout)
 	t.started = time.Now()
-	if progress { // the wait does not count: the server answered other requests meanwhile
+	if progress { // the wait does not count: the server responded to other requests meanwhile
 		t.since = t.since.Add(t.started.Sub(now))
 	}
 	return err
@@ -160,7 +160,7 @@ func (r Retry) Stat(ctx context.Context, src Source, name string) (info Info, er
 }
 
 // Read calls src.Read, with retries. It returns after the first response. After a broken or stalled
-// connection the body resumes by itself, with the same version of the object. It fails with
+// connection, the body resumes automatically, with the same version of the object. It fails with
 // ErrChanged if that version was replaced, and with ErrNotResumed if the version is not identified.
 // The caller closes the body; cancelling ctx ends it. A body that is in memory is an io.WriterTo.
 func (r Retry) Read(ctx context.Context, src Source, name string, offset, length int64, match *Info) (Info,
@@ -177,7 +177,7 @@ func (r Retry) Read(ctx context.Context, src Source, name string, offset, length
 	return b.info, b, nil
 }
 
-// notResumed is the error of a body that broke off and can only be read again from its beginning.
+// notResumed is the error of a body that broke off and can only be read again from the beginning.
 type notResumed struct{ err error }
 
 func (e *notResumed) Error() string        { return e.err.Error() }
@@ -191,8 +191,8 @@ type body struct {
 	src      Source
 	name     string
 	at, left int64 // offset and length of what remains; left -1: up to the object's end
-	want     *Info // the version; nil: that of the first answer
-	info     Info  // of the first answer
+	want     *Info // the version; nil: that of the first response
+	info     Info  // of the first response
 	answered bool
 	began    bool  // some bytes were returned
 	sized    bool  // the object's size is known, and left is bounded by it
@@ -201,7 +201,7 @@ type body struct {
 	own      pace // of a source that shares none
 	now      io.ReadCloser
 	watch    *watch
-	version  Info // what want points to after the first answer
+	version  Info // what want points to after the first response
 }
 
 // open sends requests until one succeeds.
@@ -235,7 +235,7 @@ func (b *body) open() error {
 	}
 }
 
-// first records the version of the first answer, which all later answers must have.
+// first records the version of the first response, which all later responses must have.
 func (b *body) first(info Info) {
 	if b.answered {
 		return
@@ -243,7 +243,7 @@ func (b *body) first(info Info) {
 	b.answered, b.info = true, info
 	want := &b.version
 	*want = info
-	if m := b.want; m != nil { // fill in what the answer lacks
+	if m := b.want; m != nil { // fill in what the response lacks
 		if want.ETag == "" {
 			want.ETag = m.ETag
 		}
@@ -417,7 +417,7 @@ func (b *body) cause(one context.Context, err error) error {
 	return err
 }
 
-// ctxFirst returns err, or the cause of ctx's end if err is not nil and ctx has ended.
+// ctxFirst returns err, or the cause of ctx if err is not nil and ctx is done.
 func ctxFirst(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -14,8 +14,8 @@ import (
 	"leat/objstore/internal/transport"
 )
 
-// answerWithin limits the time until a store answers after it has received a part, or a request to
-// join the parts.
+// answerWithin limits the time that a store may take to respond to a part, or to a request to join
+// the parts.
 const answerWithin = 10 * time.Minute
 
 // client returns the HTTP client of a bucket, and a function that closes its idle connections,

@@ -101,7 +101,7 @@ func (b *bucket) cutVersion(name string) (key, version string, ok bool) {
 
 var escapes = strings.NewReplacer("%", "%25", "?", "%3F", "\n", "%0A", "\r", "%0D")
 
-// seconds truncates a time to whole seconds, the precision that all answers of a store share.
+// seconds truncates a time to whole seconds, the precision that all responses of a store share.
 func (b *bucket) seconds(t time.Time) time.Time {
 	if _, ok := b.provider.(memProvider); ok {
 		return t
