@@ -67,8 +67,9 @@ const (
 )
 
 // Wait waits until all parties wait. It returns the error of ctx, a *MemberDiedError if a process
-// of the job died, and another error if another party got one. After an error the barrier
-// stays broken. The Close of a member breaks no barrier; a deadline of ctx ends such waits.
+// of the job died, and another error if another party got one. After an error the barrier stays
+// broken. A member that calls Close does not break the barrier: the others then wait until ctx is
+// done.
 func (b *Barrier) Wait(ctx context.Context) error {
 	var round uint64
 	for {

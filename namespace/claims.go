@@ -12,12 +12,12 @@ import (
 )
 
 // Claims are locks on numbers made of a directory's device and inode. Each directory has four, one
-// for each way of using it: someone reads it (shared), someone writes it (exclusive), someone
-// writes, or reads, something inside it. A job that claims a directory takes the lock for its own
-// way and then checks the locks that exclude it, so of two jobs that claim at the same time, at
-// least one sees the other. The check takes no lock. The lock for an exclusive claim is a write
-// lock until all claims of the job are granted, and a read lock from then on, to which the other
-// members add theirs. So claims end with the last member and not with the first.
+// for each way of using it: a job reads it (shared) or writes it (exclusive), or reads or writes
+// something inside it. A job that claims a directory takes the lock for its own way and then checks
+// the locks that exclude it, so of two jobs that claim at the same time, at least one sees the
+// other. The check takes no lock. The lock for an exclusive claim is a write lock until all claims
+// of the job are granted, and a read lock from then on, to which the other members add theirs. So
+// claims end with the last member and not with the first.
 //
 // The numbers are spread over 64 files, since the kernel scans all locks of a file whenever a
 // process takes one.

@@ -1,7 +1,7 @@
 // Package namespace gives all processes of one job on a host a number of their own, for the names
-// of what they share, and keeps two jobs from writing the same directory. The kernel holds all of
-// this: when the processes of the job die, by SIGKILL or otherwise, numbers, names and claims are
-// free at once.
+// of what they share, and keeps two jobs from writing the same directory. The kernel keeps all of
+// this state: when the processes of the job die, by SIGKILL or otherwise, numbers, names and claims
+// are free at once.
 //
 // Every process of the job calls [Join]. Processes find each other by the key of the job, which
 // launchers set (see [Spec]); the one with local rank 0 registers, the others wait for it and

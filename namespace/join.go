@@ -38,7 +38,7 @@ type Namespace struct {
 
 // Join makes this process a member of the job that spec names, and returns when it is registered
 // with the same directories as the leader. It waits for the leader, or for a killed holder of a
-// claim to end, until ctx ends or spec.Wait is over.
+// claim to end, until ctx is done or spec.Wait has passed.
 //
 // Errors: *ClaimedError if another job uses one of the directories; ErrInUse if another run leads
 // the same job; ErrNoLeader if nobody registered it in time. It is also an error if this process
@@ -155,10 +155,10 @@ func (n *Namespace) Err() error {
 	return n.err
 }
 
-// Close rejects new calls with ErrClosed and waits for running ones; those that wait, of
-// [Barrier.Wait] and [Mutex.Lock], return ErrClosed. It leaves the job and ends this process's
-// claims, names and regions, whose memory must not be used any more. The last member removes what
-// the members shared. Further calls do nothing.
+// Close rejects new calls with ErrClosed and waits for running ones. Waiting calls of
+// [Barrier.Wait] and [Mutex.Lock] return ErrClosed. Close then leaves the job and ends this
+// process's claims, names and regions, whose memory must not be used any more. The last member
+// removes what the members shared. Further calls do nothing.
 func (n *Namespace) Close() (err error) {
 	n.closeOnce.Do(func() { err = n.leave() })
 	return err

@@ -41,12 +41,12 @@ type Claim struct {
 // Shared is an object that members share by name.
 type Shared struct {
 	Name  string `json:"name"`
-	Bytes int64  `json:"bytes"` // of a directory 0
+	Bytes int64  `json:"bytes"` // 0 for a directory
 }
 
 // List returns this user's namespaces on this host, by number. It skips job files that are damaged
 // or foreign and returns an error for each. It takes no locks. Without a runtime directory there
-// are not namespaces.
+// are no namespaces.
 func List() (jobs []Job, problems []error) {
 	root, dir, err := openJobs()
 	if errors.Is(err, fs.ErrNotExist) {

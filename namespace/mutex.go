@@ -41,8 +41,8 @@ func (n *Namespace) Mutex(name string) (*Mutex, error) {
 	return &Mutex{space: n, number: mutexNumbers + int64(binary.LittleEndian.Uint64(sum[:])>>4), mine: mine}, nil
 }
 
-// Lock waits for the mutex until ctx ends or the Namespace is closed. The caller calls unlock once.
-// Lock polls every millisecond or more often, and is not fair.
+// Lock waits for the mutex until ctx is done or the Namespace is closed. The caller calls unlock
+// once. Lock polls every millisecond or more often, and is not fair.
 func (m *Mutex) Lock(ctx context.Context) (unlock func() error, err error) {
 	select {
 	case m.mine <- struct{}{}:

@@ -113,8 +113,8 @@ var (
 	secretInURL = lazyregexp.New(`[@?#]|//[^/]*:[0-9]*[^0-9/]`)
 )
 
-// withoutSecrets hides what follows the scheme of a URL in an argument if that may be a secret.
-// With cut the argument was cut off.
+// withoutSecrets hides what follows the scheme of a URL in an argument if that may be a secret. If
+// cut is set, the argument was cut off.
 func withoutSecrets(arg string, cut bool) string {
 	return urlInArgument.ReplaceAllStringFunc(arg, func(url string) string {
 		if secretInURL.MatchString(url) || cut && strings.HasSuffix(arg, url) {

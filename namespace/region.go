@@ -90,8 +90,8 @@ func (n *Namespace) Counter(name string) (*atomic.Int64, error) {
 	return (*atomic.Int64)(unsafe.Pointer(&data[0])), nil
 }
 
-// Dir returns the path of a directory that the members share, making it if it is missing. It lies
-// in the runtime directory, which is in memory if that is in /dev/shm. The last member's Close
+// Dir returns the path of a directory that the members share, and creates it if it is missing. It
+// lies in the runtime directory, which is in memory if that is in /dev/shm. The last member's Close
 // removes it with its content; after a kill one of the next jobs does.
 func (n *Namespace) Dir(name string) (string, error) {
 	if err := checkWhat(name); err != nil {

@@ -127,9 +127,8 @@ func closePlaces(list []wanted) {
 	}
 }
 
-// register makes r a member: leader or follower, as mayLead and mayFollow allow. It waits until the
-// end of ctx for a leader, for the end of killed holders of a claim, and for that of an earlier run
-// of the job.
+// register makes r a member: leader or follower, as mayLead and mayFollow allow. Until ctx is done,
+// it waits for a leader, and for killed holders of a claim and an earlier run of the job to end.
 func (r *registration) register(ctx context.Context, spec *Spec, w Ranks, mayLead, mayFollow bool) error {
 	// Polling this often takes a hundredth of a core.
 	pause := backoff.Backoff{Next: 50 * time.Microsecond, Max: 500 * time.Microsecond}
@@ -488,7 +487,7 @@ func (r *registration) close(leave bool) error {
 	return err
 }
 
-// gone reports whether some of the runtime directory was removed, so that other jobs do not see all
+// gone reports whether part of the runtime directory was removed, so that other jobs do not see all
 // claims; whole means that nothing is left that collides with a new registration.
 func (r *registration) gone() (some, whole bool) {
 	whole = r.claimsDir.Gone() && r.jobs.Gone()

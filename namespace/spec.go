@@ -11,7 +11,7 @@ import (
 
 // Dir is a directory of a job on this host.
 type Dir struct {
-	Path string // made if it is missing
+	Path string // created if it is missing
 	// Remote is the source of its content. With one, the job writes the directory and claims it
 	// exclusively.
 	Remote string
