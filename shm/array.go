@@ -30,8 +30,8 @@ type Array struct {
 	closed atomic.Bool
 }
 
-// Descr returns NumPy's description of the elements as the Python literal that stands in the header
-// of a .npy file: '<f4' with its quotes, or a list of fields. Equal types have equal descriptions.
+// Descr returns NumPy's description of the elements as the Python literal in the header of a .npy
+// file: '<f4' with its quotes, or a list of fields. Equal types have equal descriptions.
 func (a *Array) Descr() string { return a.view.elem.Descr() }
 
 // Shape returns the elements along each dimension, outermost first. The caller must not change it.
@@ -44,9 +44,9 @@ func (a *Array) Shape() []int { return a.view.shape }
 func (a *Array) Mode() Mode { return a.mode }
 
 // View returns the array as a view of its shared memory, of Type [ndarray.NoType] for truth values
-// and records. It is valid as long as a is open. Its Shape is a's; its Strides are the bytes
-// from one element to the next along each dimension, negative or 0 too. The caller must not change
-// either.
+// and records. It is valid as long as a is open. Its Shape is a's; its Strides are the bytes from
+// one element to the next along each dimension, and may be negative or 0. The caller must not
+// change either.
 func (a *Array) View() *ndarray.Array {
 	v := &ndarray.Array{Type: a.view.elem.DType(), Shape: a.view.shape, Strides: a.view.strides}
 	if a.isClosed() {
@@ -105,9 +105,9 @@ func Slice[T any](a *Array) ([]T, error) {
 	return unsafe.Slice((*T)(p), n), nil
 }
 
-// Handle returns the text by which other processes of this host and user attach the array, as long
-// as it is open in the process that made or received it. An array that is private to this process,
-// attached from an inline handle or for CopyOnWrite, has none.
+// Handle returns the handle by which other processes of this host and user attach the array, as
+// long as it is open in the process that made or received it. An array that is private to this
+// process, attached from an inline handle or for CopyOnWrite, has none.
 func (a *Array) Handle() (Handle, error) {
 	switch {
 	case a.isClosed():
@@ -177,10 +177,10 @@ func (a *Array) viewed(v view) (*Array, error) {
 	return &Array{pool: a.pool, obj: a.obj, view: v, mode: a.mode, part: a.whole()}, nil
 }
 
-// Seal makes an array of New or NewOf read-only for other processes, for ever. If a process
-// has it attached for writing for longer than a moment, the error wraps ErrWriters and nothing has
-// changed. a itself, and what the same Pool attached for ReadWrite, stay writable. Only the process
-// that made an array can seal it.
+// Seal makes an array of New or NewOf read-only for other processes, for ever. If another process
+// keeps it attached for writing, the error wraps ErrWriters and nothing has changed. a itself, and
+// what the same Pool attached for ReadWrite, stay writable. Only the process that made an array can
+// seal it.
 func (a *Array) Seal() error {
 	if err := a.begin(); err != nil {
 		return err

@@ -4,7 +4,7 @@ import "errors"
 
 // Errors of making arrays.
 var (
-	// ErrNoSpace is returned when no place has space for an array; the text names what is needed,
+	// ErrNoSpace is returned when no place has space for an array; the message says what is needed,
 	// what is free, and where.
 	ErrNoSpace = errors.New("no shared memory left")
 	// errNotShared is returned for a view of memory that is not shared.

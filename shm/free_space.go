@@ -15,8 +15,8 @@ import (
 	"leat/internal/units"
 )
 
-// memoryFresh is how long an answer of the system about its free memory is used again, for much
-// smaller needs: asking takes as long as copying half a megabyte.
+// memoryFresh is how long the system's free memory, once read, is assumed for much smaller needs:
+// reading it takes as long as copying half a megabyte.
 const memoryFresh = 50 * time.Millisecond
 
 // freeMemory remembers how much memory was free.

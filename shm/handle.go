@@ -13,9 +13,9 @@ import (
 	"leat/internal/npy"
 )
 
-// Handle is text by which other processes of this host and user attach an array; that of a small
-// array may hold the array itself. It is valid as long as the array is. Attach accepts hostile
-// text.
+// Handle is a string by which other processes of this host and user attach an array; that of a
+// small array may hold the array itself. It is valid as long as the array is. Attach is safe with a
+// hostile handle.
 type Handle string
 
 const (
@@ -36,8 +36,8 @@ const (
 //
 //	leat-shm1:KIND:BOOT:WHERE:ID:SIZE:OFFSET:SHAPE:STRIDES:DESCR
 //
-// WHERE is PID/FD/BASE of a memfd; run or tmp for a file; PATH@DEV/INO/MTIME of a user's file. The
-// text of a value is unique.
+// WHERE is PID/FD/BASE of a memfd; run or tmp for a file; PATH@DEV/INO/MTIME of a user's file. Each
+// value has only one such string.
 type handle struct {
 	kind string
 	boot [16]byte // the boot id of the machine that made it
@@ -83,7 +83,7 @@ func (h handle) check() error {
 	return h.view.within(h.size)
 }
 
-// text returns the handle as text, which parseHandle accepts if check does.
+// text returns the handle as a string, which parseHandle accepts if check does.
 func (h handle) text() Handle {
 	b := make([]byte, 0, 256)
 	b = append(b, handlePrefix...)

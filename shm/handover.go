@@ -36,7 +36,7 @@ const (
 
 // SocketPair returns a socket for Send and Receive: conn for this process and file for a child, as
 // one of os/exec's ExtraFiles, which opens it with net.FileConn. The caller closes file once the
-// child has started, else the end of the child goes unnoticed.
+// child has started; otherwise the end of the child goes unnoticed.
 func SocketPair() (conn *net.UnixConn, file *os.File, err error) {
 	conn, file, err = childproc.SocketPair("arrays")
 	if err != nil {
@@ -51,8 +51,9 @@ func SocketPair() (conn *net.UnixConn, file *os.File, err error) {
 // may wrap ErrWriters. Arrays of up to 64 KiB are copied. An attached array is sent as its handle:
 // its maker must live until it is received.
 //
-// After an error that is not one of the socket the array is as it was, but sealed. After the end of
-// ctx or an error of the socket the socket cannot be used again. An array is handed over once.
+// After an error that is not one of the socket, the array is as it was, but sealed. After an error
+// of the socket, or once ctx is done, the socket cannot be used again. An array is handed over
+// once.
 func (a *Array) Send(ctx context.Context, to *net.UnixConn) error {
 	if a.isClosed() {
 		return errArrayClosed
@@ -187,7 +188,7 @@ func sendMessage(ctx context.Context, to *net.UnixConn, h Handle, fd int) (err e
 	return err
 }
 
-// within interrupts a socket's operation at the end of ctx. end replaces its error by that of ctx.
+// within interrupts a socket's operation when ctx is done. end replaces its error with that of ctx.
 func within(ctx context.Context, deadline func(time.Time) error) (end func(error) error, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -211,10 +212,10 @@ func within(ctx context.Context, deadline func(time.Time) error) (end func(error
 }
 
 // Receive returns the next array that another process hands over by Send at the other end of a unix
-// stream socket. This process owns it from then on, for reading: its handles lead here, and its
-// Close frees it. If the other end was closed, or its process ended, before it sent an array, the
-// error wraps io.EOF. The message may be hostile, as for Attach. After an error, or the end of ctx,
-// the socket cannot be used again.
+// stream socket. This process owns it from then on, for reading: its handles lead to this process,
+// and its Close frees it. If the other end was closed, or its process ended, before it sent an
+// array, the error wraps io.EOF. The message may be hostile, as for Attach. After an error, or once
+// ctx is done, the socket cannot be used again.
 func (c *Scope) Receive(ctx context.Context, from *net.UnixConn) (*Array, error) {
 	if err := c.checkOpen(); err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ type Options struct {
 	// MaxInlineBytes is the size up to which Pack puts arrays into the handle; larger ones are
 	// shared. 0 is 1 MiB; a negative size is no limit.
 	MaxInlineBytes int64
-	// Place is where arrays are kept. Auto, the default, is Temp if TempDir or the environment
+	// Place is where arrays are stored. Auto, the default, is Temp if TempDir or the environment
 	// variable LEAT_TEMP_FOLDER is set, else memory, and the temporary directory if memory has no
 	// space.
 	Place Place

@@ -16,7 +16,7 @@ import (
 	"leat/ndarray"
 )
 
-// Pool makes and attaches shared arrays. One for a process is enough. It may be used concurrently.
+// Pool makes and attaches shared arrays. One per process is enough. It may be used concurrently.
 // Its methods for arrays are those of [Scope]; such arrays live until their or the Pool's Close.
 type Pool struct {
 	outermost
@@ -42,8 +42,8 @@ type Pool struct {
 // outermost is Scope under another name: a field named Scope would hide the method Scope.
 type outermost = Scope
 
-// Open returns a Pool; nil options are the defaults. It takes nothing from the system yet. The
-// error names all wrong options, or wraps errors.ErrUnsupported on big-endian machines.
+// Open returns a Pool; nil options are the defaults. It does not use any resources of the system
+// yet. The error names all wrong options, or wraps errors.ErrUnsupported on big-endian machines.
 func Open(o *Options) (*Pool, error) {
 	opts, err := o.validate()
 	if err != nil {
@@ -177,7 +177,7 @@ func (s *Pool) handleOf(a *ndarray.Array) (Handle, error) {
 	return h, s.release(o)
 }
 
-// handle returns the text for a view of the object.
+// handle returns the handle of a view of the object.
 func (o *object) handle(v view) Handle {
 	h := o.addr
 	h.view = v

@@ -106,7 +106,7 @@ func (c *Scope) remove(a *Array) {
 // slice, by default its length; arrays as elements, as in [][3]float32, are further dimensions. A v
 // that lies in shared memory already, found by its address, is not copied: the Array returned is
 // another reference to it. Elements that can't be shared, such as strings and pointers, are an
-// error. Where no place has space, the error wraps ErrNoSpace.
+// error. If no place has space, the error wraps ErrNoSpace.
 func (c *Scope) Put(v any, shape ...int) (*Array, error) {
 	if err := c.begin(); err != nil {
 		return nil, err
@@ -157,8 +157,8 @@ func (c *Scope) newOf(e npy.Elem, shape []int) (*Array, error) {
 
 // Attach returns the array of a handle that another process of this host and user made, or this
 // one. Each array is mapped once, and stays mapped for a while after its last use. The handle may
-// be hostile. The error wraps ErrStale or ErrForeign where these say so. Other errors are of
-// handles that are wrong, of ReadWrite for a read-only array, and of files outside Options.Roots.
+// be hostile. The error wraps ErrStale or ErrForeign in the cases that these describe. Other errors
+// concern invalid handles, ReadWrite for a read-only array, and files outside Options.Roots.
 func (c *Scope) Attach(h Handle, mode Mode) (*Array, error) {
 	mode, err := mode.normalize()
 	if err != nil {
@@ -220,7 +220,7 @@ func (s *Pool) packInline(src *input) (Handle, error) {
 	if err := checkSize(src.length); err != nil {
 		return "", err
 	}
-	// The file, its text, and as much again while they grow.
+	// The file, its base64, and as much again while they grow.
 	if err := s.reserveMemory(4 * src.length); err != nil {
 		return "", err
 	}
