@@ -246,7 +246,7 @@ func (p *Pool) copy(ctx context.Context, it *item) outcome {
 }
 
 // begin makes the first request for an object. Info.NoRanges is true if the body is the whole
-// object. Without a body all parts are to be requested: their version is known.
+// object. If there is no body, the version is known, and all parts remain to be requested.
 func (p *Pool) begin(ctx context.Context, it *item) (objstore.Info, io.ReadCloser, error) {
 	if m, ok := it.src.(maker); ok {
 		info, b, err := m.make(ctx, it.name)

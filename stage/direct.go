@@ -8,8 +8,8 @@ import (
 )
 
 // Direct returns a Pool that stages nothing: it has no directory, and each Ref reads its object
-// from the source when it is opened. It lets a program that uses a stage run where there is no
-// local disk, or none to spare. Of o only Retry matters. Ref.WaitStaged and Reader.Path return
+// from the source when it is opened. With it, a program that uses a stage also runs where there is
+// no local disk, or none to spare. Of o only Retry matters. Ref.WaitStaged and Reader.Path return
 // ErrNoSpace; Dir returns "".
 func Direct(o *Options) (*Pool, error) {
 	opts, err := o.withDefaults()

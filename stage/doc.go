@@ -14,7 +14,7 @@
 // verified before the object is served again.
 //
 // The package needs Linux, does not work on network file systems, and does not flush: the directory
-// is a cache, and the source is the truth.
+// is a cache, and the source is authoritative.
 //
 // The idea comes from the FileStoreCachePool of Megatron-Energon.
 package stage

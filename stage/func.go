@@ -10,7 +10,7 @@ import (
 	"leat/objstore"
 )
 
-// Func returns a Source of which read makes the objects: from a database, an archive, or by a
+// Func returns a Source whose objects are made by read: from a database, an archive, or by a
 // computation. id names read, its settings and its inputs in all processes, for example
 // "thumbnails-224px-v2"; what read returns for a name must not change while id stays the same. read
 // may be called concurrently, repeats its own requests, and returns an error that wraps

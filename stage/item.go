@@ -5,7 +5,7 @@ import (
 	"leat/stage/internal/index"
 )
 
-// state is where an item is on its way.
+// state is how far an item has come.
 type state int
 
 const (

@@ -60,8 +60,8 @@ func (p *Pool) Has(src Source, name string) bool {
 }
 
 // Trim removes unused objects, approximately the least recently used first, until the rest takes at
-// most the given number of bytes on the disk. Objects in use may exceed it. Trim returns the number
-// of removed objects. It stops between two objects when ctx ends.
+// most the given number of bytes on the disk. Objects in use are kept, even if they take more. Trim
+// returns the number of removed objects. It stops between two objects when ctx is done.
 func (p *Pool) Trim(ctx context.Context, bytes int64) (removed int, err error) {
 	if !p.enter() {
 		return 0, ErrClosed
@@ -83,7 +83,7 @@ func (p *Pool) Trim(ctx context.Context, bytes int64) (removed int, err error) {
 
 // RemoveUnused removes objects that are not in use and were last used before since, and all
 // replaced versions that are not in use. It returns the number of removed objects. It stops between
-// two objects when ctx ends.
+// two objects when ctx is done.
 func (p *Pool) RemoveUnused(ctx context.Context, since time.Time) (removed int, err error) {
 	if !p.enter() {
 		return 0, ErrClosed

@@ -13,9 +13,9 @@ import (
 	"leat/objstore"
 )
 
-// Put stages data of the program itself. It counts toward the limits like all objects. The pool
-// owns data from now on. Data that finds no space stays in memory. Other pools can't see it, and
-// Release removes it.
+// Put stages data that the program passes to it. The data counts toward the limits like any object.
+// The pool owns data from then on. If there is no space for it, the data stays in memory. Other
+// pools can't see it, and Release removes it.
 func (p *Pool) Put(data []byte, name string) *Ref {
 	id := "put:" + rand.Text() + "/" + name
 	src := &memSource{id: id, modified: time.Now(), data: data}

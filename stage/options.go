@@ -10,7 +10,7 @@ import (
 	"leat/objstore"
 )
 
-// Keep is the policy for objects that nobody uses any more.
+// Keep is the policy for objects that are no longer in use.
 type Keep int
 
 const (
@@ -19,7 +19,7 @@ const (
 	// Drop removes an object when this pool releases it, unless another process uses it.
 	Drop
 	// Epochs keeps objects until their space is needed. It suits sets of objects that are used
-	// again and again, as in the epochs of a training, and do not fit: with space for n of N
+	// again and again, as in the epochs of a training run, and do not fit: with space for n of N
 	// objects, about n/N of the requests are hits, where LRU has none if the order is the same each
 	// time. It evicts the most recently used objects first, except for objects that were unused for
 	// longer than the usual time between two uses.
@@ -42,7 +42,7 @@ type Options struct {
 	// MaxQueue limits the number of prefetched objects that wait for a worker; default 1 million.
 	// Further objects are read on request.
 	MaxQueue int
-	// Keep is the policy for objects that nobody uses; default LRU.
+	// Keep is the policy for objects that are not in use; default LRU.
 	Keep Keep
 	// MaxAge allows a pool to serve objects that were last compared with their source at most this
 	// long before the pool was opened. With 0, the default, a version that was replaced before the

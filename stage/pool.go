@@ -72,8 +72,8 @@ type Pool struct {
 	idle       chan struct{}      // closed when nothing is under way; nil if nobody waits for that
 	busy       int                // items in progress
 	stopping   bool
-	diskFull   atomic.Int64             // when a full disk was last warned of
-	unreadable atomic.Int64             // likewise of a copy that can't be read
+	diskFull   atomic.Int64             // time of the last warning about a full disk
+	unreadable atomic.Int64             // of the last one about a copy that can't be read
 	last       atomic.Pointer[Counters] // counters at Close; nil before
 	warned     atomic.Bool
 	spare      spareSpace
@@ -86,9 +86,10 @@ type Pool struct {
 // cache directory; see the guide. All processes that open the same directory share its objects.
 // Open removes what dead processes left.
 //
-// ctx ends the wait for other processes that open the directory and the check of the directory
-// after one of them died. The next process then makes that check. After Open has returned, ctx has
-// no effect. The error is ErrStopped if a stopped process holds a lock of the directory.
+// Canceling ctx ends the wait for other processes that open the directory, and the check of the
+// directory that follows the death of one. The next process then makes that check. After Open has
+// returned, ctx has no effect. The error is ErrStopped if a stopped process holds a lock of the
+// directory.
 func Open(ctx context.Context, dir string, o *Options) (*Pool, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
@@ -162,8 +163,7 @@ func (p *Pool) Prefetch(src Source, name string) *Ref { return p.prefetch(src, n
 
 // PrefetchFile is Prefetch for an object whose [Reader.Path] is needed. It stages a small object as
 // a file of its own at once, instead of packing it with others and copying it out later. An object
-// that is packed already is moved, if there is space for both meanwhile and this pool does not use
-// it.
+// that is packed already is moved, if there is space for both copies and this pool does not use it.
 func (p *Pool) PrefetchFile(src Source, name string) *Ref { return p.prefetch(src, name, true, nil) }
 
 // PrefetchVersion is Prefetch, or PrefetchFile if file is set, for a version that the caller has
@@ -231,8 +231,8 @@ func (p *Pool) ReadDirect(ctx context.Context, src Source, name string) ([]byte,
 // The garbage collector frees what is not reused soon.
 func (p *Pool) Recycle(data []byte) { p.buffers.Put(data) }
 
-// Wait waits until no prefetch is in progress any more: each object is staged, has failed, or is
-// left to be read on request. ctx ends the wait.
+// Wait waits until no prefetch is in progress: each object is staged, has failed, or is left to be
+// read on request. Canceling ctx ends the wait.
 func (p *Pool) Wait(ctx context.Context) error {
 	p.mu.Lock()
 	if p.busy == 0 {

@@ -230,7 +230,7 @@ func (r *Reader) Read(b []byte) (int, error) {
 }
 
 // stream reads the next bytes of a large object that is not staged, by one request for the whole
-// rest. ctx ends the request, which later calls share.
+// rest. Canceling ctx ends the request, which later calls share.
 func (r *Reader) stream(ctx context.Context, b []byte) (int, error) {
 	it := r.it
 	if !r.use() {
@@ -359,14 +359,14 @@ func (r *Reader) appendContext(ctx context.Context, b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// within returns a context that ends with ctx or with the pool.
+// within returns a context that is canceled with ctx or with the pool.
 func (p *Pool) within(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(p.ctx, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
-// streamReader is an io.Reader of a large object that is not staged. ctx ends it.
+// streamReader is an io.Reader of a large object that is not staged. Canceling ctx ends it.
 type streamReader struct {
 	ctx context.Context
 	r   *Reader
@@ -380,7 +380,7 @@ func (s streamReader) Read(b []byte) (int, error) {
 }
 
 // Path returns the path of a local file with exactly the object's bytes, for programs that need
-// one. Nobody may write to it. The path is valid until Close, or until the stage's directory is
+// one. It must not be written to. The path is valid until Close, or until the stage's directory is
 // renamed; the next call then returns the new one. Its extension is that of the object's name. A
 // small object is copied to a file of its own. The error is ErrNoSpace if there is no space for
 // that.

@@ -59,8 +59,8 @@ func (l *Ref) Info() SourceInfo {
 }
 
 // Open waits until the object is staged and opens it. A queued object is copied at once, and one
-// that waits for space is read without being staged. ctx ends the wait, not the copy. After an
-// error the next call tries again. The caller closes the Reader.
+// that waits for space is read without being staged. Canceling ctx ends the wait, not the copy.
+// After an error the next call tries again. The caller closes the Reader.
 func (l *Ref) Open(ctx context.Context) (*Reader, error) {
 	r, err := l.open(ctx)
 	if err != nil {
@@ -89,8 +89,8 @@ func (l *Ref) open(ctx context.Context) (*Reader, error) {
 	return r, nil
 }
 
-// Bytes reads the whole object into memory owned by the caller, who may [Pool.Recycle] it. ctx ends
-// the wait and the reading.
+// Bytes reads the whole object into memory owned by the caller, who may [Pool.Recycle] it.
+// Canceling ctx ends the wait and the reading.
 func (l *Ref) Bytes(ctx context.Context) ([]byte, error) {
 	return l.read(ctx, func(r *Reader) ([]byte, error) { return r.bytes(ctx) })
 }
@@ -269,7 +269,7 @@ func (p *Pool) readOnce(ctx context.Context, src Source, name string, limit int6
 	b.Grow(int(min(max(info.Size, 0), directMemory)) + bytes.MinRead)
 	if info.Size < 0 {
 		_, err = b.ReadFrom(io.LimitReader(body, min(limit, math.MaxInt64-1)+1))
-		if err == nil && int64(b.Len()) > limit { // only the end shows its size; it is then read by pieces
+		if err == nil && int64(b.Len()) > limit { // only the end shows its size; it is then read piece by piece
 			rest, err := io.Copy(io.Discard, body)
 			info.Size = int64(b.Len()) + rest
 			return nil, info, err
@@ -287,7 +287,7 @@ func (p *Pool) readOnce(ctx context.Context, src Source, name string, limit int6
 	return b.Bytes(), info, nil
 }
 
-// wrongSize returns an error unless as many bytes came as were announced.
+// wrongSize returns an error unless as many bytes arrived as were announced.
 func wrongSize(id string, came, announced int64) error {
 	switch {
 	case came < announced:

@@ -137,7 +137,7 @@ func (s *spareSpace) take(n int64) bool {
 	return left > 0 && left <= spareTime && s.bytes.Add(-n) >= 0
 }
 
-// warnFull warns of a full disk, at most once a minute.
+// warnFull warns about a full disk, at most once a minute.
 func (p *Pool) warnFull(err error) {
 	now := time.Now().UnixNano()
 	if last := p.diskFull.Load(); now-last > int64(time.Minute) && p.diskFull.CompareAndSwap(last, now) {

@@ -24,7 +24,7 @@ type unfinished struct {
 	ended   bool
 }
 
-// offer lets callers read the received bytes of w. It returns nil if these can't be used yet: they
+// offer lets callers read the received bytes of w. It returns nil if they can't be used yet: they
 // may belong to several versions, or are checked only when all have arrived.
 func (w *download) offer() *unfinished {
 	if w.it.staged != nil || !w.info.Versioned() || len(w.info.CRC32C) == 4 || len(w.info.MD5) == md5.Size {
@@ -92,7 +92,7 @@ func (u *unfinished) has(at, bytes int64) bool {
 }
 
 // wait waits until a range that lies within the object has arrived. It returns false if the copy
-// ends before.
+// ends first.
 func (u *unfinished) wait(ctx context.Context, at, bytes int64) (bool, error) {
 	for {
 		u.mu.Lock()
@@ -129,7 +129,7 @@ func (u *unfinished) readAt(b []byte, at int64) bool {
 // staged, has another version or no version, is small, or is copied by another process. It also
 // returns false if the store reports a checksum, as no byte may be used before all are checked.
 // [Ref.Open] then waits for the whole object. If the copy fails during the wait, it returns that
-// error; Open would try again. ctx ends the wait, not the copy.
+// error; Open would try again. Canceling ctx ends the wait, not the copy.
 func (l *Ref) WaitRange(ctx context.Context, version objstore.Info, at, bytes int64) (bool, error) {
 	u, err := l.waitRange(ctx, version, at, bytes)
 	return u != nil, err
@@ -180,7 +180,8 @@ func (l *Ref) WaitCopy(ctx context.Context) error {
 }
 
 // unfinished returns the copy of that version in progress, or nil if there is none. The first call
-// may begin one and sets failures. Further calls return the error of a copy that failed since then.
+// may begin one and sets failures. Further calls return the error of a copy that has failed since
+// the first.
 func (l *Ref) unfinished(ctx context.Context, version objstore.Info, first bool,
 	failures *int) (*unfinished, error) {
 	it := l.it

@@ -13,7 +13,7 @@ import (
 // of the queue. The error is ErrNoSpace if there is no space now, in which case the pool goes on
 // waiting for space as long as the Ref is held; the failure of the directory if that prevents
 // staging; and ErrStopped if a stopped process copies the object and has not continued within
-// Options.Retry.StallTimeout. ctx ends the wait, not the copy.
+// Options.Retry.StallTimeout. Canceling ctx ends the wait, not the copy.
 func (l *Ref) WaitStaged(ctx context.Context) error {
 	it := l.it
 	p := it.p

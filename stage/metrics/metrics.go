@@ -14,8 +14,8 @@ import (
 
 // Collector returns a collector of a pool's counters. leat_stage_… counts what this pool did;
 // leat_stage_dir_… is the state of its directory and what all processes did in it since it was
-// created, so that one of the processes that share a directory is enough for it. A scrape only
-// reads memory. After Close of the pool only the former remain.
+// created, so it is enough to export them from one of the processes that share a directory. A
+// scrape only reads memory. After Close of the pool only the former remain.
 func Collector(p *stage.Pool) prometheus.Collector {
 	c := &collector{metrics: stagemetrics.New(p), descs: map[string]*prometheus.Desc{}}
 	stagemetrics.Describe(func(name, help string) { c.descs[name] = prometheus.NewDesc(name, help, nil, nil) })
