@@ -14,8 +14,8 @@ import (
 )
 
 // Endpoint holds what a worker needs to join a run: the coordinator's addresses, the pin of its
-// key, and the token that authenticates the worker. Its text (MarshalText) is a secret; Format
-// and LogValue show only the addresses.
+// key, and the token that authenticates the worker. Its text (MarshalText) is a secret; Format and
+// LogValue show only the addresses.
 type Endpoint struct {
 	// Addresses are the coordinator's, HOST:PORT, tried in this order.
 	Addresses []string `json:"addresses"`

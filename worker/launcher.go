@@ -69,7 +69,7 @@ type StartOptions struct {
 	// nil: not called. Launchers that don't query never call it.
 	OnQuery func(err error)
 	// OnStartError may be called with the error of Start before Start ends the workers that it has
-	// started, so that their exits are not taken for the cause. nil: not called.
+	// started, so that their exits are not mistaken for the cause. nil: not called.
 	OnStartError func(error)
 	Logger       *slog.Logger
 }
@@ -86,8 +86,8 @@ type Exit struct {
 type Fleet interface {
 	// Jobs names the system's jobs for messages: "job 17".
 	Jobs() string
-	// Stop ends the remaining workers and returns when the system has none of them any more, or
-	// when ctx ends; its error then has a LeftError for what may be left. It may be called several
+	// Stop ends the remaining workers and returns when the system has none of them left, or when
+	// ctx is done; its error then has a LeftError for what may be left. It may be called several
 	// times. No goroutine of the fleet is left after it.
 	Stop(ctx context.Context) error
 }

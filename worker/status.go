@@ -10,7 +10,7 @@ const (
 	StateJoined   State = "joined"
 	// silent, disconnected or ended: its blocks are leased again, and its results are refused
 	StateLost State = "lost"
-	StateLeft State = "left" // it reported that it leaves
+	StateLeft State = "left" // it reported that it was leaving
 	StateGone State = "gone" // its launcher reported its end
 )
 
@@ -23,7 +23,7 @@ type Status struct {
 	// by workers, and Waiting those to be leased.
 	Blocks, Done, Held, Waiting int
 	// LostWorkers counts lost workers, Reissued blocks leased again after a loss, Copies blocks
-	// leased a second time to idle workers, and Superseded results that came after another
+	// leased a second time to idle workers, and Superseded results that arrived after another
 	// worker's.
 	LostWorkers, Reissued, Copies, Superseded int64
 	// ReplacedWorkers counts workers started in place of others.
@@ -33,7 +33,7 @@ type Status struct {
 	// blocks, and BodyBytes the memory of results.
 	Unauthenticated, Polls int
 	BodyBytes              int64
-	// Ended is how the run has ended: "" not yet, "done", or "failed".
+	// Ended is how the run has ended: "done" or "failed"; "" while it runs.
 	Ended string
 }
 

@@ -25,7 +25,7 @@ const (
 type times struct {
 	first, longest time.Duration // between queries
 	answer         time.Duration // for a running submission to finish after the start is canceled
-	// for a canceled start to return, and for a Stop whose ctx has ended
+	// for a canceled start to return, and for a Stop whose ctx is done
 	grace   time.Duration
 	clean   time.Duration // to terminate the jobs of a failed start
 	backoff time.Duration // longest pause before a call is repeated

@@ -23,7 +23,7 @@ import (
 )
 
 // attempts is the number of attempts of one call. Batch allows an account few calls per second and
-// answers more with TooManyRequestsException.
+// refuses more with TooManyRequestsException.
 const attempts = 8
 
 // clients holds the calls of the services as functions. If fleet, which is converted to an

@@ -21,10 +21,10 @@
 // The output of workers goes to CloudWatch. The error of a failed worker names its stream, and
 // quotes the end of it if the run has the permission logs:GetLogEvents.
 //
-// Limits: workers must reach the address at which the run listens, which depends on security groups
-// and networks. AWS takes half a minute or more to end a container: when ctx ends earlier, Stop
-// succeeds if AWS has accepted to end all of them. One job per block is not supported: starting a
-// container takes longer than computing most blocks.
+// Limits: workers must be able to reach the address at which the run listens, which depends on
+// security groups and networks. AWS takes half a minute or more to end a container: if ctx is done
+// earlier, Stop succeeds if AWS has accepted to end all of them. One job per block is not
+// supported: starting a container takes longer than computing most blocks.
 //
 // With the build tag nocloud the package has no clients of AWS: Check and Start return an error.
 package awsbatch
@@ -139,7 +139,7 @@ func parseSecret(s string) (store, name string, err error) {
 // Name returns "awsbatch".
 func (k *launcher) Name() string { return launcherName }
 
-// Capabilities returns that workers are remote, share no directory with the run, and are not
+// Capabilities reports that workers are remote, share no directory with the run, and are not
 // started for one block each.
 func (k *launcher) Capabilities() worker.Capabilities { return worker.Capabilities{NoSharedFS: true} }
 

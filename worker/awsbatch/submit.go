@@ -23,7 +23,7 @@ import (
 const indexVariable = "AWS_BATCH_JOB_ARRAY_INDEX"
 
 // Start writes the endpoint into the secret and submits the workers. On an error it terminates what
-// was submitted. When ctx ends it returns within 4 s, of which a running submission has 2 s to
+// was submitted. When ctx is done, it returns within 4 s, of which a running submission has 2 s to
 // finish; the error names what could not be terminated in that time.
 func (k *launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
 	if err := errors.Join(k.o.validate(), leatbatch.ValidateStart(&o)); err != nil {
@@ -45,7 +45,7 @@ func (k *launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 			// The SDK does not report the cause of a canceled context.
 			err = fmt.Errorf("not all workers submitted: %w (%w)", why, err)
 		}
-		// Terminate what was submitted even if ctx has ended.
+		// Terminate what was submitted even if ctx is done.
 		end, stop := context.WithTimeout(extended, k.times.clean)
 		defer stop()
 		return nil, errors.Join(err, f.Stop(end))
@@ -55,7 +55,7 @@ func (k *launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 }
 
 // submitAll submits the workers. Until extended ends, which is later than ctx, it searches for a
-// job whose submission got no answer.
+// job whose submission got no response.
 func (f *fleet) submitAll(ctx, extended context.Context, endpoint string) error {
 	p, err := f.k.plan(ctx, f.c)
 	if err != nil {
@@ -155,7 +155,7 @@ func (f *fleet) jobName() string { return "leat-" + f.o.RunID }
 func (f *fleet) submit(ctx, extended context.Context, p *plan, definition, secret string, first, n int) error {
 	o := &f.k.o
 	number := f.o.First + first
-	// The unique name finds the job if the answer to its submission is lost.
+	// The unique name finds the job if the response to its submission is lost.
 	name := f.jobName() + "-" + strconv.Itoa(number) + "-" + strings.ToLower(rand.Text()[:8])
 	in := &batch.SubmitJobInput{
 		JobName: &name, JobQueue: &o.Queue, JobDefinition: &definition,
@@ -183,7 +183,7 @@ func (f *fleet) submit(ctx, extended context.Context, p *plan, definition, secre
 
 var errNotFound = errors.New("AWS Batch does not list it yet")
 
-// findLost searches for a job whose submission failed without an answer of the service: it may
+// findLost searches for a job whose submission failed without a response of the service: it may
 // exist.
 func (f *fleet) findLost(ctx context.Context, why error, name string, first, n int) error {
 	if hasCode(why, "ClientException", "AccessDeniedException", "UnrecognizedClientException",

@@ -1,5 +1,5 @@
 // Package pbs starts workers as job arrays of OpenPBS or PBS Professional with qsub, qstat and qdel
-// (and qselect, if qsub's answer was lost). It provides a [worker.Launcher].
+// (and qselect, if qsub's output was lost). It provides a [worker.Launcher].
 //
 // n workers are a job array of n subjobs named leat-RUN (one worker is a plain job; several arrays
 // if the server's limit is lower). Each subjob runs a small shell script from qsub's standard
@@ -100,8 +100,8 @@ func newLauncher(o *Options) *launcher {
 // Name returns "pbs".
 func (k *launcher) Name() string { return launcherName }
 
-// Capabilities returns that jobs may compute one block each, and need the shared directory without
-// InsecureSecret.
+// Capabilities reports that jobs may compute one block each, and need the shared directory unless
+// InsecureSecret is set.
 func (k *launcher) Capabilities() worker.Capabilities {
 	return worker.Capabilities{OneBlockPerJob: true, SharedDir: !k.o.InsecureSecret}
 }

@@ -34,7 +34,7 @@ func (k *launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 	} else if f.secret, err = batch.WriteSecret(o.Dir, launcherName, text); err != nil {
 		return nil, err
 	}
-	// Delete what was submitted even if ctx has ended.
+	// Delete what was submitted even if ctx is done.
 	extended, stop := batch.Extend(ctx, k.times.grace)
 	defer stop()
 	if err := f.submitAll(ctx, env); err != nil {
@@ -120,8 +120,8 @@ var (
 )
 
 // submit submits one array of n workers, the first of which has number first. It returns the job's
-// identifier as printed by qsub, possibly together with an error. After the end of ctx, a running
-// qsub gets half of the grace period to print it; the other half is for deleting.
+// identifier as printed by qsub, possibly together with an error. Once ctx is done, a running qsub
+// gets half of the grace period to print it; the other half is for deleting.
 func (f *fleet) submit(ctx context.Context, first, n int, env []string) (string, error) {
 	extended, stop := batch.Extend(ctx, f.k.times.grace/2)
 	defer stop()

@@ -88,7 +88,7 @@ type times struct {
 	command        time.Duration // one run of a program
 	check          time.Duration // the controller's answer
 	answer         time.Duration // for a running sbatch to finish after the start is canceled
-	// for a canceled start to return, and for a Stop whose ctx has ended
+	// for a canceled start to return, and for a Stop whose ctx is done
 	grace   time.Duration
 	pending time.Duration // after which reasons of pending jobs are logged
 }
@@ -123,7 +123,7 @@ func newLauncher(o *Options) *launcher {
 // Name returns "slurm".
 func (k *launcher) Name() string { return launcherName }
 
-// Capabilities returns that workers are remote, may compute one block each, and need no shared
+// Capabilities reports that workers are remote, may compute one block each, and need no shared
 // directory.
 func (k *launcher) Capabilities() worker.Capabilities {
 	return worker.Capabilities{OneBlockPerJob: true}

@@ -20,9 +20,9 @@ type array struct {
 	tasks int
 }
 
-// Start submits the workers. On an error it cancels what was submitted. When ctx ends it returns
-// within 4 s, of which a running sbatch has 2 s to finish; the error names what could not be
-// canceled in that time.
+// Start submits the workers. On an error it cancels what was submitted. When ctx is done, it
+// returns within 4 s, of which a running sbatch has 2 s to finish; the error names what could not
+// be canceled in that time.
 func (k *launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
 	if err := errors.Join(k.validate(), validateStart(&o)); err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (k *launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 			throttle++
 		}
 		if err := f.submit(ctx, o.First+first, n, throttle); err != nil {
-			// Cancel what was submitted even if ctx has ended.
+			// Cancel what was submitted even if ctx is done.
 			extended, done := batch.Extend(ctx, k.times.grace)
 			defer done()
 			end, stop := context.WithTimeout(extended, k.times.command)

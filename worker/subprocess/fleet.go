@@ -19,7 +19,7 @@ import (
 	"leat/worker"
 )
 
-// lastWait is how long Stop waits after SIGKILL if its ctx has ended: the kernel takes milliseconds
+// lastWait is how long Stop waits after SIGKILL if its ctx is done: the kernel takes milliseconds
 // unless the process waits for a disk or a server.
 const lastWait = time.Second
 
@@ -185,8 +185,8 @@ func (f *fleet) Jobs() string {
 }
 
 // Stop sends SIGTERM to the workers' process groups, then SIGKILL after the grace period or when
-// ctx ends, and waits for all workers. It returns an error after another second if the kernel has
-// not ended a process. OnExit must not call it.
+// ctx is done, and waits for all workers. It returns an error after another second if the kernel
+// has not ended a process. OnExit must not call it.
 func (f *fleet) Stop(ctx context.Context) error {
 	f.stopping.Store(true)
 	f.signal(syscall.SIGTERM)

@@ -16,8 +16,8 @@
 // end too: on Linux by a death signal, elsewhere because their connections close.
 //
 // On Linux, workers are batch processes (SCHED_BATCH) with a timer slack of 2 ms, unless this
-// process has another scheduling policy than the usual one: they compute for milliseconds, so they
-// need not interrupt each other when they wake up. Processes that workers start inherit both.
+// process has a scheduling policy other than the default one: they compute for milliseconds, so
+// they need not interrupt each other when they wake up. Processes that workers start inherit both.
 //
 // Two things are not promised. A process that leaves its worker's group (setsid) is not killed. If
 // this process is killed by SIGKILL, processes started by workers are not killed: they have to end
@@ -122,7 +122,7 @@ func newLauncher(o *Options) *launcher {
 // Name returns "subprocess".
 func (k *launcher) Name() string { return launcherName }
 
-// Capabilities returns that workers are local.
+// Capabilities reports that workers are local.
 func (k *launcher) Capabilities() worker.Capabilities { return worker.Capabilities{Local: true} }
 
 // Check returns an error that names all invalid options.
