@@ -15,8 +15,8 @@ import (
 // and its workers are the same program and use the same table.
 type Functions map[string]Function
 
-// Function is a function that worker processes can run. Its fields stand for Job.Func, Setup,
-// Close, Emits and WorkerValues.
+// Function is a function that worker processes can run. Its fields take the place of Job.Func,
+// Setup, Close, Emits and WorkerValues.
 type Function struct {
 	Func  Func
 	Setup func(ctx context.Context, w WorkerInfo) (any, error)

@@ -74,9 +74,9 @@ type Job struct {
 	// names the Worker if a worker process is lost, or interrupted in a block, after results of it
 	// were accepted. Emit has no such limits.
 	MergeWorkers func(worker int, value any) error
-	// WorkerValues encodes the values of worker processes, for which it is required. They have at
-	// most 32 MiB from each process, and together, until the last block is done, half of
-	// Controls.MemoryBytes.
+	// WorkerValues encodes the values of worker processes, for which it is required. They may take
+	// at most 32 MiB from each process and, until the last block is done, half of
+	// Controls.MemoryBytes together.
 	WorkerValues codec.Codec[any]
 	// Params is returned by Block.Params. It must not be changed during the run.
 	Params any
@@ -110,7 +110,7 @@ type Job struct {
 	Resume bool
 
 	// Vectors are inputs that are rasterized onto the job's grid. Their names must differ from
-	// those of Inputs. They do not count for the footprint.
+	// those of Inputs. They do not count toward the footprint.
 	Vectors map[string]Vector
 }
 
@@ -118,7 +118,7 @@ type Job struct {
 type MadeParams struct {
 	Params any
 	// Bytes is the memory that the parameters take in each process, MergeBytes what Merge keeps in
-	// that of the run, and PixelBytes what the function takes for each pixel of a block.
+	// the run's process, and PixelBytes what the function takes for each pixel of a block.
 	Bytes, MergeBytes, PixelBytes int64
 	// GDAL is set if GDAL's library was loaded to make them, which takes memory too.
 	GDAL bool
@@ -156,7 +156,7 @@ type Input struct {
 	Files  []string
 	List   bool  // the function sees a list even if there is one file
 	Layers []int // bands to read, counted from 1; nil: all
-	// Nodata replaces the nodata values of the files: one text for all bands or one per layer.
+	// Nodata replaces the nodata values of the files: one string for all bands or one per layer.
 	// "none" means that every value is valid, "" keeps the file's value.
 	Nodata []string
 	// Scale and Offset replace the scale and offset of all bands of the files, and apply to this
@@ -229,12 +229,12 @@ type Output struct {
 	Colors     []raster.RGBA
 	// Categories are the names of the values 0, 1, 2 and so on of an output of one band. GDAL and
 	// QGIS find those of a GeoTIFF in NAME.aux.xml, which holds the colour table too if it has
-	// translucent colours, which TIFF can't store. An output band that is one of an input has that
-	// one's names.
+	// translucent colours, which TIFF can't store. An output band that copies a band of an input
+	// unchanged has the names of that band.
 	Categories []string
 	// ColorInterp is the meaning of each band when the raster is displayed; "" or a missing one
-	// keeps the default. Of a band that is alpha, statistics and overviews count the others'
-	// pixels as invalid where it is 0, as readers do.
+	// keeps the default. If a band is alpha, statistics and overviews count the pixels of the other
+	// bands as invalid where it is 0, as readers do.
 	ColorInterp []raster.Color
 	Unit        string
 	Metadata    map[string]string
@@ -256,16 +256,16 @@ type Output struct {
 	Table *Table
 
 	// Polygons makes this an output of the polygons around connected pixels of equal value, with
-	// the value as the attribute "value", in a layer "polygons": a GeoPackage or GeoJSON file by
-	// the ending of Path, .gpkg or .geojson. GDAL makes them when all pixels are computed. The
+	// the value as the attribute "value", in a layer "polygons". The ending of Path, .gpkg or
+	// .geojson, selects GeoPackage or GeoJSON. GDAL makes them when all pixels are computed. The
 	// pixels are integers of one band that int32 holds; invalid ones are in no polygon. Type,
 	// Bands, Nodata, NoClobber and TempDir are used as for rasters, and of the other fields only
-	// these:
+	// the following two.
 	//
-	// Sieve is the number of pixels that a polygon has at least. Smaller groups of pixels get the
-	// value of their largest neighbour, or become invalid if it is smaller too. 0 keeps all.
-	// Diagonals connects pixels that touch at a corner. Polygons may then touch themselves, which
-	// some programs reject.
+	// Sieve is the minimum number of pixels of a polygon. Smaller groups of pixels get the value of
+	// their largest neighbour, or become invalid if it is smaller too. 0 keeps all. Diagonals
+	// connects pixels that touch at a corner. Polygons may then touch themselves, which some
+	// programs reject.
 	Polygons  bool
 	Sieve     int
 	Diagonals bool
@@ -294,12 +294,12 @@ type Controls struct {
 	Reference string
 	Grid      *raster.Grid
 	// PixelSize, if not 0, is the width and height of the pixels of a grid whose edges are
-	// multiples of them, in CRS or else that of Reference or Grid. Its pixels are those that the
-	// inputs touch. Inputs off that grid are warped onto it.
+	// multiples of them. The grid is in CRS or, without one, in the CRS of Reference or Grid. Its
+	// pixels are those that the inputs touch. Inputs off that grid are warped onto it.
 	PixelSize [2]float64
 	CRS       *raster.CRS
 	// Cutline is the name of a vector. Pixels of all outputs whose centre is in none of its
-	// polygons are invalid. Edges that are straight in another CRS are curves on the grid. Only
+	// polygons are invalid. Edges that are straight in another CRS become curves on the grid. Only
 	// expressions can have one.
 	Cutline string
 	// BBox restricts the job to the pixels whose centres lie in (min x, min y, max x, max y),
@@ -407,7 +407,8 @@ type Vector struct {
 
 // Store writes outputs whose Path is a URL. Errors name the URL without secrets.
 type Store interface {
-	// Check returns why nothing can be written there, as far as that can be found without writing.
+	// Check returns an error if nothing can be written there, as far as can be found out without
+	// writing.
 	Check(ctx context.Context, url string) error
 	// Exists reports whether the object exists. If the store does not reveal that, the error is
 	// fs.ErrPermission.

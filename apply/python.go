@@ -24,22 +24,23 @@ import (
 type Python struct {
 	// File is the path of a Python file, or Module the name of a module that is found in the
 	// working directory or where Python finds modules. Workers get the source of a file from the
-	// run. They find modules themselves, those that the file imports too.
+	// run. They find modules themselves, including those that the file imports.
 	File, Module string
 	// Path, if not nil, lists directories that Python searches for modules first, instead of the
 	// working directory. Workers search them too.
 	Path []string
 	Name string // of the function, with dots for attributes: Model.predict
 	// Executable is the name or path of Python; "" is python3. The run finds it. Workers use the
-	// same path, or if they share no directory with this machine, the same name in their $PATH.
+	// same path, or, if they share no directory with this machine, look the same name up in their
+	// $PATH.
 	Executable string
 	Params     json.RawMessage // what the function gets as b.params; nil: None
-	Version    string          // of the program, which messages to users have
+	Version    string          // of the calling program, for messages about versions that differ
 	Output     io.Writer       // receives the lines that the processes print; nil: os.Stderr
 	// Socket, if not nil, replaces the fields from File to Executable: the function is in the
-	// process at the other end of this function socket (docs/format/function.md). Workers can't
-	// use it. Identity names that function and its parameters: a resumed run must have the same
-	// one. Closes is whether it is a class with a method close.
+	// process at the other end of this function socket (docs/format/function.md). Workers can't use
+	// it. Identity names that function and its parameters: a resumed run must have the same one.
+	// Closes reports whether it is a class with a method close.
 	Socket   *net.UnixConn
 	Identity string
 	Closes   bool
@@ -97,8 +98,8 @@ func (p *Python) spec() (pyfunc.Spec, error) {
 	return s, err
 }
 
-// loadPython begins to load the job's Python function, and waits for that if the job can't be
-// resolved before.
+// loadPython begins to load the job's Python function, and waits for it if the job can't be
+// resolved without it.
 func (j *Job) loadPython(ctx context.Context) error {
 	if j.Python == nil {
 		return nil
@@ -142,7 +143,7 @@ func (j *Job) loadPython(ctx context.Context) error {
 }
 
 // loadsMeanwhile reports whether the job's Python function may be loaded while blocks are read. A
-// resumed run and workers in other processes need its source before.
+// resumed run and workers in other processes need its source first.
 func (j *Job) loadsMeanwhile() bool {
 	return j.Python != nil && j.Python.Socket == nil && !j.Resume && j.Concurrency.On == nil
 }
@@ -188,7 +189,7 @@ func (j *Job) pythonOptions() pyfunc.Options {
 	return o
 }
 
-// bindPython makes a worker's function of the parameters of the run's description.
+// bindPython makes a worker's function from the parameters in the run's description.
 func (j *Job) bindPython(params []byte) error {
 	v, err := pyfunc.Codec().Decode(params)
 	if err != nil {

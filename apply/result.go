@@ -16,7 +16,7 @@ import (
 // Result describes a finished run.
 type Result struct {
 	Plan    *outcome.Plan
-	Outputs []outcome.OutputResult // in the order of their names
+	Outputs []outcome.OutputResult // sorted by name
 	Timings timing.Summary
 	Wall    time.Duration
 	Blocks  int

@@ -21,9 +21,9 @@ type Status struct {
 	Blocks  []BlockState
 	// ReadAhead blocks are being read, or have been read and wait for a worker.
 	ReadAhead int
-	Outputs   []OutputState // in the order of their names
-	// Local are the workers of this process. Remote is the status of worker processes, nil if there
-	// are none.
+	Outputs   []OutputState // sorted by name
+	// Local holds the workers of this process. Remote is the status of worker processes, nil if
+	// there are none.
 	Local  []WorkerState
 	Remote *worker.Status
 }
@@ -47,7 +47,7 @@ type OutputState struct {
 
 // WorkerState is the state of a worker of this process.
 type WorkerState struct {
-	Block int // that it computes; -1 if none
+	Block int // being computed; -1 if none
 	Done  int // finished blocks
 }
 

@@ -7,7 +7,7 @@ import "fmt"
 type InUseError struct {
 	Path   string // of the output
 	Holder string // the process, as text
-	Err    error  // what else is in use, such as a directory above; nil: the output itself
+	Err    error  // what else is in use, such as a parent directory; nil: the output itself
 }
 
 func (e *InUseError) Error() string {

@@ -14,8 +14,8 @@ type FieldError struct {
 	// Field is the path of the field in apply.Job without the names of inputs and outputs, such as
 	// "Controls.MemoryBytes", "Input.Resample" or "Output.Nodata".
 	Field string
-	// Value is a value of the field with which the job works as far as is known, as text; "" if
-	// none is known, or if the error comes from a worker process.
+	// Value is a value of the field, as text, with which the job is likely to succeed; "" if none
+	// is known, or if the error comes from a worker process.
 	Value string
 	Err   error // what is wrong
 }
@@ -25,11 +25,11 @@ func (e *FieldError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// UnknownNameError is an error about a name, such as that of an input, that is none of those that
-// there are. The text is that of Err.
+// UnknownNameError is an error about a name, such as that of an input, that does not exist. The
+// text is that of Err.
 type UnknownNameError struct {
 	Name  string   // the name that was given
-	Known []string // the names that there are
+	Known []string // the names that exist
 	Err   error    // what is wrong
 }
 

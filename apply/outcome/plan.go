@@ -61,8 +61,8 @@ type PlanInput struct {
 	// XScale and YScale are the warping options XSCALE and YSCALE with which gdalwarp -et 0
 	// computes the same pixels; 0 if the file is read as it is.
 	XScale, YScale float64
-	// Time is when the file was taken; zero if unknown. Item is the number of the list's item that
-	// the file makes up, alone or with others, counted from 1; 0 if each file is an item.
+	// Time is when the file was taken; zero if unknown. Item is the number, from 1, of the list's
+	// item to which the file belongs, alone or with others; 0 if each file is an item.
 	Time time.Time
 	Item int
 }

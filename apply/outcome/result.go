@@ -59,7 +59,7 @@ type BandResult struct {
 	Infinite     int64
 	ValidPercent float64 // share of pixels that are valid, infinite ones included
 	// Min, Max, Mean and StdDev, the population standard deviation, are those of the Valid pixels,
-	// and without meaning if there are none.
+	// and meaningless if there are none.
 	Min, Max, Mean, StdDev float64
 	Histogram              Histogram // no Counts if the job asked for none
 	// Median and Mode are exact for 8- and 16-bit integers, else within 1/128 of the value.

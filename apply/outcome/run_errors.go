@@ -125,8 +125,8 @@ func (e *ResumeError) Error() string {
 // Unwrap returns Err.
 func (e *ResumeError) Unwrap() error { return e.Err }
 
-// InputChangedError is returned when an input was changed while a run read it: the blocks are of
-// more than one state of it and can't be resumed.
+// InputChangedError is returned when an input was changed while a run read it: the blocks come from
+// more than one version of it, and the run can't be resumed.
 type InputChangedError struct {
 	Change string // the file and what happened to it: "a.tif was written to"
 	During string // what the run did with the file: "read" or "rasterized"
