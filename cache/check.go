@@ -20,7 +20,7 @@ type Entry struct {
 	Bad    bool  // the record is damaged: Get returns ErrMiss
 }
 
-// Each calls f for every filled slot in ascending order, until f returns an error or ctx ends. f
+// Each calls f for every filled slot in ascending order, until f returns an error or ctx is done. f
 // must not close the cache. Each reads and verifies only the headers of records, not their data.
 // Its time depends on the used part of the index, not on n.
 func (c *Cache) Each(ctx context.Context, f func(Entry) error) error {

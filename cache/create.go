@@ -15,10 +15,10 @@ import (
 	"leat/internal/procfile"
 )
 
-// Create creates a nameless cache of n empty slots in Options.Dir. Its time and space do not depend
-// on n. The kernel frees the cache when the last process that has it open closes it or ends in any
-// way. On a file system without unnamed files, the next Create there and GC remove what a killed
-// process leaves.
+// Create creates a nameless cache of n empty slots in Options.Dir. The time and the disk space that
+// it takes do not depend on n. The kernel frees the cache when the last process that has it open
+// closes it or ends in any way. On a file system without unnamed files, the next Create there and
+// GC remove what a killed process leaves.
 func Create(n int64, opts *Options) (*Cache, error) {
 	o := orDefault(opts)
 	if err := o.checkCreate(n); err != nil {
@@ -69,9 +69,9 @@ func format(fd int, dir string, n int64, o *Options, flags uint32) error {
 	}
 	switch err := unix.Ftruncate(fd, h.base()); {
 	case errors.Is(err, unix.EFBIG), errors.Is(err, unix.EINVAL):
-		most := largestFile(fd, h.base())
+		largest := largestFile(fd, h.base())
 		return fmt.Errorf("%d slots take a file of %d bytes, the file system of %s has at most %d, for %d slots: %w",
-			n, h.base(), dir, most, max((most-pageSize)/8, 0), err)
+			n, h.base(), dir, largest, max((largest-pageSize)/8, 0), err)
 	case err != nil:
 		return localdir.Explain(dir, err)
 	}

@@ -24,10 +24,10 @@ var (
 	ErrCurrent = errors.New("already of the current version")
 	// ErrRemote is returned for a directory on a file system where caches don't work.
 	ErrRemote = errors.New("not a local file system")
-	// errHandle is returned for a text that is not a handle.
+	// errHandle is returned for a string that is not a handle.
 	errHandle = errors.New("not a handle")
 	// ErrGone is returned when the process that issued a handle has ended or closed its cache.
 	ErrGone = errors.New("the issuer of the handle is gone")
 	// ErrForeign is returned for a file or handle of another user or machine.
-	ErrForeign = errors.New("not of this user and machine")
+	ErrForeign = errors.New("not owned by this user on this machine")
 )

@@ -18,9 +18,9 @@ const fullFor = 100 * time.Millisecond
 
 // GetOrFill returns a copy of entry i. If there is none, it calls fill and puts the result. Of all
 // goroutines and processes that miss an entry at the same time, one fills it and the others wait
-// until ctx ends; if that one fails or is killed, the next fills. Each caller gets only the error
-// of its own fill. If another Put comes first, GetOrFill returns its entry. In a frozen or full
-// cache nobody waits: each caller fills for itself.
+// until ctx is done; if that one fails or is killed, the next fills. Each caller gets only the
+// error of its own fill. If another Put comes first, GetOrFill returns its entry. In a frozen or
+// full cache nobody waits: each caller fills for itself.
 //
 // fill must pass on its ctx, and the caller of GetOrFill owns the returned slice. fill must not
 // call GetOrFill of any cache, since two could wait for each other for ever: with fill's ctx that

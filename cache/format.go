@@ -186,7 +186,7 @@ type record struct {
 	sum    uint32
 }
 
-// end returns the offset behind the data.
+// end returns the offset just after the data.
 func (r *record) end() int64 { return r.offset + recordHead + r.length }
 
 // space returns how much of the file the record takes.

@@ -17,7 +17,7 @@ import (
 	"leat/internal/fdio"
 )
 
-// errBad is the miss of a slot with a damaged record.
+// errBad is the miss for a slot with a damaged record.
 var errBad = fmt.Errorf("%w: its record is damaged", ErrMiss)
 
 // Get returns a copy of entry i, owned by the caller. The error is ErrMiss if there is no entry or
@@ -43,11 +43,11 @@ func (c *Cache) Get(i int64) (data []byte, err error) {
 	return c.buffers.Clone(b), nil
 }
 
-// Recycle lets later calls of Get reuse a slice that Get or GetOrFill returned, but not one of
-// View. Neither the slice, nor a part of it, nor what was appended to it may be used afterwards. A
-// slice that is recycled again is ignored, unless it was reused meanwhile or two goroutines recycle
-// it at once, which can't be detected. Recycle is optional: it avoids garbage, the main cost of Get
-// for large entries. The garbage collector frees what is not reused soon.
+// Recycle lets later calls of Get reuse a slice that Get or GetOrFill returned. A slice of View
+// must not be recycled. Neither the slice, nor a part of it, nor what was appended to it may be
+// used afterwards. A slice that is recycled again is ignored, unless it was reused meanwhile or two
+// goroutines recycle it at once, which can't be detected. Recycle is optional: it avoids garbage,
+// the main cost of Get for large entries. The garbage collector frees what is not reused soon.
 func (c *Cache) Recycle(data []byte) { c.buffers.Put(data) }
 
 // Append appends entry i to dst and returns the extended slice, or dst unchanged with an error like
@@ -104,7 +104,7 @@ func (c *Cache) Has(i int64) (ok bool, err error) {
 	return ok, err
 }
 
-// asMiss hides the reason of a miss from callers.
+// asMiss hides the reason for a miss from callers.
 func asMiss(err error) error {
 	if err == ErrMiss || errors.Is(err, ErrMiss) { // == mostly decides; Is takes several times as long
 		return ErrMiss

@@ -21,7 +21,7 @@ import (
 	"leat/internal/tempfile"
 )
 
-// Handle is a text by which other processes of this machine and user find a cache:
+// Handle is a string by which other processes of this machine and user find a cache:
 //
 //	leat-cache1:BOOT:PID/FD:UUID
 //
@@ -31,7 +31,7 @@ type Handle string
 
 const handlePrefix = "leat-cache1:"
 
-// handle is a parsed Handle. Values and texts correspond one to one.
+// handle is a parsed Handle. Values and strings correspond one to one.
 type handle struct {
 	boot, uuid [16]byte
 	pid, fd    int
@@ -74,8 +74,8 @@ func readID(id *[16]byte, s string) error {
 	return err
 }
 
-// Handle returns a text with which another process can Attach the cache while this process keeps it
-// open. Any process that has the cache open may issue one.
+// Handle returns a string with which another process can Attach the cache while this process keeps
+// it open. Any process that has the cache open may issue one.
 func (c *Cache) Handle() (Handle, error) {
 	if !c.drainGate.enter(0) {
 		return "", ErrClosed
@@ -91,7 +91,7 @@ func (c *Cache) Handle() (Handle, error) {
 // Attach opens the cache that a handle refers to. Of Options only Verify, Durability, Progress and
 // Logger may be set. The error wraps ErrGone if the issuer has ended, closed the cache, or is in
 // another process namespace (a container: pass the file, see [AttachFile]), and ErrForeign if it
-// is of another machine or user.
+// was issued on another machine or by another user.
 func Attach(text Handle, opts *Options) (*Cache, error) {
 	o, err := forAttach(opts)
 	if err != nil {

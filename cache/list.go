@@ -31,7 +31,7 @@ type Info struct {
 	Preserved bool
 	Held      bool // a process has it open; on a file system without locks, readers by Load don't count
 	Nameless  bool // made by Create; unless Preserved, it is open in a process or left over
-	Leftover  bool // has a hidden name: GC removes it, unless Held
+	Leftover  bool // has a hidden name; GC removes it unless Held
 	Modified  time.Time
 	Durable   Durability
 }

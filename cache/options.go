@@ -6,7 +6,7 @@ import (
 	"log/slog"
 )
 
-// Verify is when an entry's checksum is compared with its data.
+// Verify says when an entry's checksum is compared with its data.
 type Verify int
 
 const (
@@ -20,8 +20,9 @@ const (
 	VerifyNever
 )
 
-// Durability is when entries of a named cache are flushed to the disk. Entries that are not flushed
-// survive the end of all processes, but may be missing after a power loss. They are never wrong.
+// Durability says when entries of a named cache are flushed to the disk. Entries that are not
+// flushed survive the end of all processes, but may be missing after a power loss. They are never
+// wrong.
 type Durability uint32
 
 const (

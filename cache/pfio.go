@@ -29,7 +29,7 @@ type pfioEntry struct{ slot, offset, length int64 }
 
 // ImportPFIO puts the entries of a preserved pfio file with n slots into slots 0 to n-1 and returns
 // how many were stored; filled slots keep their entries. Before that it checks every offset, and n
-// as far as the file shows it: the error is ErrFormat. pfio files have no checksums, so damage
+// as far as the file reveals it: the error is ErrFormat. pfio files have no checksums, so damage
 // within the data is not detected. The cache must have at least n slots, and space.
 func (c *Cache) ImportPFIO(ctx context.Context, path string, n int64) (stored int64, err error) {
 	if err := checkSlots(n); err != nil {
@@ -114,7 +114,7 @@ func readPFIO(f *os.File, n int64) ([]pfioEntry, error) {
 	end := index
 	for k, e := range entries {
 		if k == 0 && e.offset != index {
-			return bad("the first data begin at byte %d, not behind the index at %d: it has more slots, at most %d",
+			return bad("the first data begin at byte %d, not after the index at %d: it has more slots, at most %d",
 				e.offset, index, e.offset/pfioSlot)
 		}
 		if e.offset < end {

@@ -24,7 +24,7 @@ import (
 // fs.ErrExist, unless overwrite is true: then it is replaced atomically.
 //
 // Errors of the name or its directory are returned before the cache is frozen. Later errors,
-// including the end of ctx, leave it frozen with all readable entries, and Preserve may be called
+// including the cause of ctx, leave it frozen with all readable entries, and Preserve may be called
 // again. An entry that can't be read because of a disk error, not damage, is such an error. Damaged
 // entries may be empty by then even if dropped does not include them; the next call does not count
 // them again.

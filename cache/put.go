@@ -31,8 +31,8 @@ const (
 // Put stores a copy of data in slot i and reports whether it did. The first writer wins. A filled
 // slot, a frozen cache, a reached limit and a full disk return false without an error; Stats counts
 // each. The first entry beyond the limit freezes the cache. A damaged entry is replaced. When Put
-// returns, other processes see the whole entry, and never a part of it. The error is about the
-// number of the slot, ErrClosed, or an error of the file system other than lack of space.
+// returns, other processes see the whole entry, and never a part of it. The error is that of a slot
+// number out of range, ErrClosed, or one of the file system other than lack of space.
 func (c *Cache) Put(i int64, data []byte) (stored bool, err error) {
 	o, err := c.enterPut(i, payload{data: data, length: int64(len(data))}, true)
 	return o == Stored, err
@@ -44,7 +44,7 @@ func (c *Cache) Put(i int64, data []byte) (stored bool, err error) {
 // is stored then. Freeze and Preserve wait for it.
 func (c *Cache) TryPutFrom(i int64, r io.ReaderAt, length int64) (PutResult, error) {
 	if length < 0 {
-		return 0, fmt.Errorf("invalid length %d of an entry", length)
+		return 0, fmt.Errorf("an entry of %d bytes, expected 0 or more", length)
 	}
 	return c.enterPut(i, payload{from: r, length: length}, false)
 }
@@ -248,7 +248,7 @@ func (c *Cache) writeFrom(r *record, from io.ReaderAt) error {
 	return writeFull(c.fd, head[:], r.offset)
 }
 
-// noSpace counts an entry that found no disk space, and warns once.
+// noSpace counts an entry for which there was no disk space, and warns once.
 func (c *Cache) noSpace(o *PutResult, err error) error {
 	*o = NoSpace
 	c.noSpaceSince.Store(int64(now(c)))

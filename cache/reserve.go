@@ -85,8 +85,9 @@ const (
 	maxExclusiveWait = 20 * time.Millisecond
 )
 
-// begin starts a put, or another change of the tail. It waits until ctx ends for a process that has
-// the write lock exclusively. It reports false if the cache is frozen and Preserve has the lock.
+// begin starts a put, or another change of the tail. It waits until ctx is done for a process that
+// has the write lock exclusively. It reports false if the cache is frozen and Preserve has the
+// lock.
 func (p *putting) begin(ctx context.Context, c *Cache) (bool, error) {
 	done, ok, err := p.tryBegin(c, true)
 	if done {
@@ -143,8 +144,8 @@ func (p *putting) end(c *Cache) {
 	}
 }
 
-// exclude waits until ctx ends for the running puts of all processes. The cache must be frozen, so
-// that there are no new ones. Until release no other call of exclude succeeds.
+// exclude waits for the running puts of all processes until ctx is done. The cache must be frozen,
+// so that there are no new ones. Until release no other call of exclude succeeds.
 func (p *putting) exclude(ctx context.Context, c *Cache) (release func(), err error) {
 	for pause := longPause(); ; {
 		ok, err := p.tryExclude(c)
@@ -189,9 +190,9 @@ func longPause() *backoff.Backoff {
 }
 
 // Freeze makes the cache refuse all further entries, for all processes and for good. When it
-// returns nil no Put is running any more, and the entries are final. Until ctx ends it waits for
-// running puts, even of a stopped process; the error is then the cause of ctx, and the cache is
-// frozen all the same, unless a put by plain stores was running all the time. If ctx has ended
+// returns nil, no Put is running any more, and the entries are final. It waits for running puts,
+// even of a stopped process, until ctx is done; the error is then the cause of ctx, and the cache
+// is frozen all the same, unless a put by plain stores was running all the time. If ctx was done
 // before the call, nothing is frozen.
 func (c *Cache) Freeze(ctx context.Context) error {
 	if !c.drainGate.enter(0) {

@@ -55,7 +55,7 @@ func monotonic() int64 {
 // flush flushes a file's data, including those of mappings, to the disk.
 func flush(fd int) error { return unix.Fdatasync(fd) }
 
-// pwritev writes two slices, one behind the other.
+// pwritev writes two slices, one after the other.
 func pwritev(fd int, a, b []byte, at int64) (int, error) {
 	if len(b) == 0 {
 		return unix.Pwrite(fd, a, at)

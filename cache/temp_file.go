@@ -54,8 +54,8 @@ func newTempName(name string) string {
 }
 
 func tempPrefix(name string) string {
-	const most = 255 - 2 - 16 - len(tempSuffix) // bytes of a file name on all usual file systems
-	return "." + name[:min(len(name), most)] + "."
+	const maxPrefix = 255 - 2 - 16 - len(tempSuffix) // bytes of a file name on all usual file systems
+	return "." + name[:min(len(name), maxPrefix)] + "."
 }
 
 func newNamelessName() string {

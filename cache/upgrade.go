@@ -19,15 +19,15 @@ import (
 	"leat/internal/tempfile"
 )
 
-// Upgrade copies a cache of an older version of the format into a file of the current one, as to.
-// The file appears there when it is complete and on the disk. If to is path, it replaces the cache
-// atomically; unless that was preserved, no process may have it open. Another existing name is
-// fs.ErrExist, unless overwrite is true. The error wraps ErrCurrent if the cache has the current
-// version.
+// Upgrade copies the cache at path, of an older version of the format, to a file of the current
+// version at to. The file appears there when it is complete and on the disk. If to is path, the
+// copy replaces the cache atomically; unless the cache was preserved, no process may have it open.
+// Another existing name is fs.ErrExist, unless overwrite is true. The error wraps ErrCurrent if the
+// cache has the current version.
 //
 // A frozen cache stays frozen and a preserved one preserved. Entries that other processes put
 // meanwhile may or may not be included. Damaged entries become empty; dropped is their number. Dead
-// bytes are left out, the counters begin anew, and the copy has its own UUID. Of Options only
+// bytes are left out, the counters start at zero, and the copy has its own UUID. Of Options only
 // AllowRemote, Progress and Logger may be set.
 func Upgrade(ctx context.Context, path, to string, overwrite bool, opts *Options) (dropped int64, err error) {
 	o := orDefault(opts)
@@ -72,8 +72,8 @@ func Upgrade(ctx context.Context, path, to string, overwrite bool, opts *Options
 	return dropped, flushDir(dir, abs)
 }
 
-// openOld opens a cache of an older version for reading. With alone no other process may have it
-// open, unless it was preserved, and none can open it until it is closed.
+// openOld opens a cache of an older version for reading. If alone is set, no other process may have
+// it open, unless it was preserved, and none can open it until it is closed.
 func openOld(path string, alone bool, o Options) (*Cache, error) {
 	info, err := Inspect(path)
 	if err != nil {

@@ -143,7 +143,7 @@ class Cache(CacheFiller):
 
     @classmethod
     def load(cls, path: Union[str, os.PathLike[str]], *, verify: str = "first") -> Cache:
-        """Open a file that preserve() made, for reading; it may be anywhere and of any user.
+        """Open a file that preserve() made, for reading; it may be anywhere and belong to any user.
 
         >>> import leat, os, tempfile
         >>> with tempfile.TemporaryDirectory() as d:
@@ -279,7 +279,7 @@ class Cache(CacheFiller):
                 fcntl.fcntl(self._lock_fd, SETLK, UNLOCK_WRITE)
 
     def _has_data(self, tail: int, size: int) -> bool:
-        """Report whether the file has anything but holes and zeros behind the tail."""
+        """Report whether the file has anything but holes and zeros after the tail."""
         page = min(round_up(tail, PAGE), size)
         if pread_full(self._fd, page - tail, tail).strip(b"\0"):
             return True
@@ -332,7 +332,7 @@ class Cache(CacheFiller):
 
     @uses_file
     def stats(self) -> CacheStats:
-        """Return what the cache has and what all processes counted.
+        """Return the state of the cache, and counts of what all processes did.
 
         >>> import leat
         >>> with leat.Cache(10) as cache:
@@ -439,7 +439,7 @@ class Cache(CacheFiller):
 
     @property
     def max_bytes(self) -> int:
-        """Most bytes of the file, 0 for no limit."""
+        """Maximum size of the file in bytes, 0 for no limit."""
         return self._header.max_bytes
 
     @property
@@ -457,7 +457,8 @@ class Cache(CacheFiller):
     @property
     @uses_file
     def handle(self) -> str:
-        """A text with which attach() opens the cache, as Go does, while this process has it."""
+        """A string with which attach(), also that of Go, opens the cache while this process has it
+        open."""
         self._check(0)
         return files.handle(self._fd, self._header.uuid)
 

@@ -135,7 +135,7 @@ class CacheWriter(CacheReader):
         return STORED
 
     def _write(self, parts: list[memoryview], at: int) -> None:
-        """Write parts, one behind the other, at an offset."""
+        """Write parts, one after the other, at an offset."""
         while True:
             n = os.pwritev(self._fd, parts, at)
             at += n
@@ -149,8 +149,8 @@ class CacheWriter(CacheReader):
     def _acquire(self, even_frozen: bool = False) -> bool:
         """Lock byte 2^61 + 1 exclusively, under _mutex; False if the cache is frozen.
 
-        The caller unlocks it in any case, by a direct call of fcntl: an exception of a signal can't
-        come between.
+        The caller unlocks it in any case, by a direct call of fcntl: an exception from a signal
+        handler can't come between.
         """
         if lock(self._lock_fd, LOCK_WRITE, EXCLUSIVE):
             return True

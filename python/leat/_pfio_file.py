@@ -54,7 +54,7 @@ class PfioFile:
                 raise self._bad(f"the data of slot {i} end at byte {offset + length} of {size}: "
                                 "truncated, or another number of slots")
             if k == 0 and offset != index:
-                raise self._bad(f"the first data begin at byte {offset}, not behind the index at "
+                raise self._bad(f"the first data begin at byte {offset}, not after the index at "
                                 f"{index}: it has more slots, at most {offset // ENTRY}")
             if offset < end:
                 raise self._bad(f"slots {filled[k - 1]} and {i} share bytes: a put was killed, "
