@@ -63,7 +63,7 @@ func (n *Namespace) Barrier(name string, parties int) (*Barrier, error) {
 // Pauses between checks of shared memory. Most waits take microseconds, or seconds.
 const (
 	waitFirst = 20 * time.Microsecond
-	waitMost  = time.Millisecond
+	waitMax   = time.Millisecond
 )
 
 // Wait waits until all parties wait. It returns the error of ctx, a *MemberDiedError if a process
@@ -91,7 +91,7 @@ func (b *Barrier) Wait(ctx context.Context) error {
 			break
 		}
 	}
-	p := backoff.Backoff{Next: waitFirst, Max: waitMost}
+	p := backoff.Backoff{Next: waitFirst, Max: waitMax}
 	for {
 		s, err := b.load()
 		if err != nil {

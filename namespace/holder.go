@@ -147,18 +147,18 @@ func eachJob(jobs *lockfile.Dir) (list []*found, problems []error) {
 const longestUnknown = 2 * time.Second
 
 // seen measures how long something was observed. The time between two observations counts up to
-// mostBetween, since no process makes progress while the machine is suspended.
+// maxBetween, since no process makes progress while the machine is suspended.
 type seen struct {
 	last time.Time
 	sum  time.Duration
 }
 
-const mostBetween = 20 * time.Millisecond
+const maxBetween = 20 * time.Millisecond
 
 // at adds an observation and returns the time so far.
 func (s *seen) at(now time.Time) time.Duration {
 	if !s.last.IsZero() {
-		s.sum += min(now.Sub(s.last), mostBetween)
+		s.sum += min(now.Sub(s.last), maxBetween)
 	}
 	s.last = now
 	return s.sum

@@ -51,7 +51,7 @@ func (m *Mutex) Lock(ctx context.Context) (unlock func() error, err error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	p := backoff.Backoff{Next: waitFirst, Max: waitMost}
+	p := backoff.Backoff{Next: waitFirst, Max: waitMax}
 	for {
 		locks, got, err := m.try()
 		if got {

@@ -86,7 +86,7 @@ const commandBytes = 4096
 // commandText returns the first commandBytes of /proc/PID/cmdline for display: arguments separated
 // by spaces, without the secrets of URLs, at most 200 bytes, with '?' for unprintable characters.
 func commandText(raw string) string {
-	const most = 200
+	const maxShown = 200
 	args := strings.Split(strings.TrimRight(raw, "\x00"), "\x00")
 	for i, arg := range args {
 		args[i] = withoutSecrets(arg, len(raw) == commandBytes && i == len(args)-1)
@@ -99,7 +99,7 @@ func commandText(raw string) string {
 		case r == utf8.RuneError, !unicode.IsPrint(r):
 			r = '?'
 		}
-		if b.Len()+utf8.RuneLen(r) > most {
+		if b.Len()+utf8.RuneLen(r) > maxShown {
 			break
 		}
 		b.WriteRune(r)

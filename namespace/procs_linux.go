@@ -74,19 +74,19 @@ func readTask(dir string) (s statLine, status string, err error) {
 // gone reports whether a file of /proc could not be read since its process has ended.
 func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
 
-// readSome reads the first most bytes of a file of /proc, with a third of os.File's system calls.
-func readSome(path string, most int) (string, error) {
+// readSome reads the first limit bytes of a file of /proc, with a third of os.File's system calls.
+func readSome(path string, limit int) (string, error) {
 	fd, err := fdio.Open(unix.AT_FDCWD, path, unix.O_RDONLY, 0)
 	if err != nil {
 		return "", &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer unix.Close(fd)
-	b := make([]byte, 0, min(most, 4096))
-	for len(b) < most {
+	b := make([]byte, 0, min(limit, 4096))
+	for len(b) < limit {
 		if len(b) == cap(b) {
-			b = slices.Grow(b, min(most-len(b), len(b)))
+			b = slices.Grow(b, min(limit-len(b), len(b)))
 		}
-		n, err := fdio.Retry(func() (int, error) { return unix.Read(fd, b[len(b):min(cap(b), most)]) })
+		n, err := fdio.Retry(func() (int, error) { return unix.Read(fd, b[len(b):min(cap(b), limit)]) })
 		if err != nil {
 			return string(b), &fs.PathError{Op: "read", Path: path, Err: err}
 		}

@@ -14,7 +14,7 @@ func TestTimeoutWhileSuspended(t *testing.T) {
 		s.at(now)
 		now = now.Add(time.Millisecond)
 	}
-	if got := s.at(now.Add(time.Hour)); got != 10*time.Millisecond+mostBetween {
+	if got := s.at(now.Add(time.Hour)); got != 10*time.Millisecond+maxBetween {
 		t.Errorf("seen for %v", got)
 	}
 }

@@ -21,8 +21,8 @@ type streamingJob struct {
 	id     dirID    // of the file
 }
 
-// streamingMost bounds what is read of a file. Real ones have a few paths.
-const streamingMost = 1 << 20
+// maxStreamingBytes bounds what is read of a file. Real ones have a few paths.
+const maxStreamingBytes = 1 << 20
 
 var errReleased = errors.New("released")
 
@@ -54,8 +54,8 @@ func unpackLocals(data []byte, length int64) (number int, dirs []string, err err
 	switch {
 	case size == 0:
 		return 0, nil, errReleased
-	case size <= 4 || size > streamingMost:
-		return 0, nil, fmt.Errorf("its size is given as %d bytes, expected 5 to %d", size, streamingMost)
+	case size <= 4 || size > maxStreamingBytes:
+		return 0, nil, fmt.Errorf("its size is given as %d bytes, expected 5 to %d", size, maxStreamingBytes)
 	case size > length || size > int64(len(data)):
 		return 0, nil, fmt.Errorf("its size is given as %d bytes, but is %d", size, length)
 	}

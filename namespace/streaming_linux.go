@@ -71,7 +71,7 @@ func readStreaming(path string, n int) (streamingJob, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return streamingJob{}, errors.New("it is not a regular file")
 	}
-	data, err := io.ReadAll(io.LimitReader(f, min(st.Size, streamingMost)))
+	data, err := io.ReadAll(io.LimitReader(f, min(st.Size, maxStreamingBytes)))
 	if err != nil {
 		return streamingJob{}, err
 	}

@@ -80,7 +80,7 @@ func (o *object) CheckStaging() error {
 	if o.s.o.NoStage {
 		return errors.New("there is no stage")
 	}
-	if size, most := o.remote.Size(), o.s.maxStageBytes(); size > most {
+	if size, limit := o.remote.Size(), o.s.maxStageBytes(); size > limit {
 		return fmt.Errorf("%s is larger than the stage's limit", o.label)
 	}
 	return nil

@@ -173,9 +173,9 @@ func (l *listing) lines(text []byte) {
 // unreadable returns the error for output that is not a complete listing although the program
 // returned 0.
 func unreadable(program string, text []byte) error {
-	const most = 200
-	if len(text) > most {
-		text = append(text[:most:most], "..."...)
+	const maxQuoted = 200
+	if len(text) > maxQuoted {
+		text = append(text[:maxQuoted:maxQuoted], "..."...)
 	}
 	return fmt.Errorf("%s printed %q, expected a complete listing of jobs", program, text)
 }

@@ -151,7 +151,7 @@ func validateStart(o worker.StartOptions) error {
 			o.Command))
 	}
 	if o.Connect == nil {
-		errs = append(errs, errors.New("option Connect is nil"))
+		errs = append(errs, errors.New("option Connect is nil, expected a function"))
 	}
 	return errors.Join(errs...)
 }
