@@ -195,8 +195,8 @@ type Output struct {
 	// can't be uploaded.
 	Path string
 
-	// Type, Bands and Nodata are those of the file. NoType and 0 bands are derived from the
-	// expression, or from the first block, which all other blocks must match. Nodata is a number,
+	// Type, Bands and Nodata are those of the file. NoType and 0 bands mean those of the
+	// expression, or of the first block, which all other blocks must match. Nodata is a number,
 	// "nan", "none", or "" for the rule of expressions; for a Func "" means none.
 	Type   ndarray.DType
 	Bands  int
@@ -225,8 +225,8 @@ type Output struct {
 	HistAux      bool // also write the histogram to NAME.aux.xml, where GDAL looks for it
 
 	LayerNames []string
-	Thematic   bool // LAYER_TYPE=thematic; use "nearest" or "mode" for overviews of class maps
-	Colors     []raster.RGBA
+	Thematic   bool          // LAYER_TYPE=thematic; use "nearest" or "mode" for overviews of class maps
+	Colors     []raster.RGBA // colour table: entry i is the colour of value i
 	// Categories are the names of the values 0, 1, 2 and so on of an output of one band. GDAL and
 	// QGIS find those of a GeoTIFF in NAME.aux.xml, which holds the colour table too if it has
 	// translucent colours, which TIFF can't store. An output band that copies a band of an input
@@ -236,8 +236,8 @@ type Output struct {
 	// keeps the default. If a band is alpha, statistics and overviews count the pixels of the other
 	// bands as invalid where it is 0, as readers do.
 	ColorInterp []raster.Color
-	Unit        string
-	Metadata    map[string]string
+	Unit        string            // of the values of all bands, such as "m"; "": not given
+	Metadata    map[string]string // items of GDAL's default domain
 
 	NoClobber bool   // an existing file is an error
 	TempDir   string // directory of the unfinished output; "": that of a local Path

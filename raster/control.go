@@ -13,7 +13,7 @@ type GCPs struct {
 type GCP struct {
 	ID, Info    string
 	Pixel, Line float64 // column and row
-	X, Y, Z     float64
+	X, Y, Z     float64 // X and Y in GCPs.CRS; Z is the height
 }
 
 // shift returns the points of a window whose upper left pixel is (col, row). g may be nil.

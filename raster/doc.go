@@ -3,5 +3,5 @@
 // whose Open function returns a [Source].
 //
 // Arrays of pixels are (bands, rows, columns). A window is the column and row of its upper left
-// pixel, then width and height. Bands count from 1.
+// pixel, then width and height. Bands are numbered from 1.
 package raster
