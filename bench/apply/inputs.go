@@ -74,7 +74,7 @@ func (in *inputs) path(format string, args ...any) string {
 
 func (in *inputs) make(ctx context.Context, kind, from, to string, args ...string) error {
 	if in.python == "" {
-		return errors.New("the inputs are not there, and it takes NumPy and rasterio to make them: install python3-numpy and python3-rasterio")
+		return errors.New("inputs are missing, and making them needs NumPy and rasterio: install python3-numpy and python3-rasterio")
 	}
 	return command(ctx, in.python, append([]string{filepath.Join(in.peers, "make.py"), kind, from, to}, args...)...)
 }

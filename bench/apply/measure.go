@@ -36,7 +36,7 @@ type variant struct {
 
 // sample is what one run took.
 type sample struct {
-	wall, inner, cpu time.Duration // inner is 0 for processes that do not tell
+	wall, inner, cpu time.Duration // inner is 0 for processes that do not report it
 	rss              int64         // bytes, peak
 	bytes            int64         // of the output
 }
@@ -54,7 +54,7 @@ const patience = 3 * time.Minute
 
 // execute runs a variant once.
 func (b *bench) execute(ctx context.Context, v *variant) (sample, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no end after %v", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it did not end within %v", patience))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, v.args[0], v.args[1:]...)
 	var stdout, stderr bytes.Buffer
@@ -70,7 +70,7 @@ func (b *bench) execute(ctx context.Context, v *variant) (sample, error) {
 	}
 	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
-		return s, errors.New("the system does not tell what a process took")
+		return s, errors.New("the system does not report what a process used")
 	}
 	s.cpu = cmd.ProcessState.SystemTime() + cmd.ProcessState.UserTime()
 	s.rss = int64(usage.Maxrss) * 1024

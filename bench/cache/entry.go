@@ -6,9 +6,9 @@ import (
 )
 
 // Entries are made from their slot number, so that whoever reads one can tell whether it is the
-// right one: bytes that are the same for all, with one word of 8 bytes at the begin, in the middle
-// and at the end that depends on the slot. Making one is three stores, which a measured put need
-// not be charged with. lmdb_peer.py makes the same.
+// right one: bytes that are the same for all, with one word of 8 bytes at the beginning, in the
+// middle and at the end that depends on the slot. Making one is three stores, which a measured put
+// need not be charged with. lmdb_peer.py makes the same.
 
 // word is the little-endian word in entry i.
 func word(i int64) uint64 { return uint64(i+1) * 0x9e3779b97f4a7c15 }
@@ -48,7 +48,7 @@ func check(b []byte, size int, i int64) error {
 // touch looks at one byte in the middle.
 func touch(b []byte, size int, i int64) error {
 	if at := size/16*8 + 3; len(b) != size || b[at] != byte(word(i)>>24) {
-		return fmt.Errorf("entry %d: %d bytes, and not the right ones", i, len(b))
+		return fmt.Errorf("entry %d: its %d bytes are not those expected", i, len(b))
 	}
 	return nil
 }

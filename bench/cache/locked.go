@@ -11,9 +11,9 @@ import (
 )
 
 // locked is the same idea with a lock for every operation, as pfio's MultiprocessFileCache works:
-// an index of offset and length from byte 0 of the file, data behind it in order of arrival, a
-// shared flock around each get and an exclusive one around each put, with an fsync within. Other
-// than there the index is written after the data.
+// an index of offset and length from byte 0 of the file, data after it in order of arrival, a
+// shared flock around each get and an exclusive one around each put, with an fsync within. Unlike
+// there, the index is written after the data.
 type locked struct {
 	f *os.File
 	n int64

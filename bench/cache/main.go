@@ -39,7 +39,7 @@ var Part = &runner.Part{
 
 func run(ctx context.Context, o *runner.Options) (err error) {
 	if seconds <= 0 {
-		return fmt.Errorf("-for %v: must be longer than nothing", seconds)
+		return fmt.Errorf("-for %v: expected a duration above 0", seconds)
 	}
 	out := o.Out
 	s := fullSize(o.Runs, seconds)

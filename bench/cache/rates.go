@@ -59,7 +59,7 @@ func ratioText(v float64) string {
 	return count(v)
 }
 
-// perSecond is what processes did together, from the first's begin to the last's end.
+// perSecond is what processes did together, from the start of the first to the end of the last.
 func perSecond(parts []part) float64 {
 	if len(parts) == 0 {
 		return 0

@@ -28,7 +28,7 @@ type task struct {
 	Op        string
 	Size      int   // bytes of an entry, a multiple of 8
 	Entries   int64 // that are there before: slots 0 to Entries-1
-	Fresh     int64 // slots behind them, a power of two, to be put into; 0: none
+	Fresh     int64 // slots after them, a power of two, to be put into; 0: none
 	Limit     int64 // most puts, of all processes together
 	Processes int
 	For       time.Duration

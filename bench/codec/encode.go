@@ -39,7 +39,7 @@ func encodeImages(ctx context.Context, peer *peer, dir string, images []*image, 
 		fmt.Fprint(o.Out, runner.QuickNote)
 	}
 	fmt.Fprintf(o.Out, "Pixels in MB/s (10^6 bytes) of one core's processor time, checksum included, predictor not: leat's "+
-		"encoder; klauspost's at the level that leat used before, 2 after predictors and 6 without; libdeflate and ISA-L at "+
+		"encoder; klauspost's at level 2 after predictors and 6 without; libdeflate and ISA-L at "+
 		"level 1. All encode the same tiles, after the predictor. Medians of %d runs in turn, in brackets the lowest and the highest.\n\n%s\n\n", o.Runs,
 		measured.Machine(o.Command, scene.Version(ctx)))
 	measured.Table(o.Out, rows)
@@ -119,8 +119,8 @@ func (im *image) timeDeflate(tiles [][]byte, passes int) (taken time.Duration, b
 	return taken, bytes, err
 }
 
-// timeKlauspost returns the same of klauspost's encoder at the level that leat used before. Chunks
-// that hardly shrink are also coded without matches.
+// timeKlauspost returns the same for klauspost's encoder, at level 2 after predictors and 6
+// without. Chunks that hardly shrink are also coded without matches.
 func (im *image) timeKlauspost(tiles [][]byte, passes int) (taken time.Duration, bytes int, err error) {
 	shape := tiffwrite.TileShape{Width: len(tiles[0]) / 16, Height: 16, Samples: 1, Type: ndarray.Uint8}
 	level := 6

@@ -51,7 +51,7 @@ type options struct {
 
 func run(ctx context.Context, opts *runner.Options) (err error) {
 	if starts < 1 {
-		return fmt.Errorf("-starts %d: at least 1", starts)
+		return fmt.Errorf("-starts %d: expected at least 1", starts)
 	}
 	o := options{runs: opts.Runs, starts: starts, live: []int{0, 10, 100, 1000}}
 	if opts.Quick {

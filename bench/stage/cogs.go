@@ -163,7 +163,7 @@ func (b *bench) ndvi(dir string, t task) (time.Duration, error) {
 	case errors.Is(err, os.ErrNotExist):
 		err = os.Rename(out, first)
 	case err == nil && !bytes.Equal(got, want):
-		err = errors.New("the output is another one")
+		err = errors.New("the output differs from the first one")
 	}
 	return a.Epochs[0].Took, err
 }

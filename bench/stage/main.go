@@ -71,10 +71,10 @@ func run(ctx context.Context, o *runner.Options) (err error) {
 		return fmt.Errorf("-latency %v: expected a duration above 0", latency)
 	}
 	if bigRuns < 1 {
-		return fmt.Errorf("-big-runs %d: at least 1", bigRuns)
+		return fmt.Errorf("-big-runs %d: expected at least 1", bigRuns)
 	}
 	if objects < 1 || objects > maxObjects {
-		return fmt.Errorf("-objects %d: 1 to %d", objects, maxObjects)
+		return fmt.Errorf("-objects %d: expected 1 to %d", objects, maxObjects)
 	}
 	s := sizes{runs: o.Runs, bigRuns: bigRuns, objects: objects, shared: 300, large: 64, big: 1 << 30, side: 5490,
 		epochs: len(hitsSizes)}
@@ -105,7 +105,7 @@ func run(ctx context.Context, o *runner.Options) (err error) {
 	fmt.Fprintf(out, "%s\n\n", measured.Machine(o.Command))
 	b.wanted, b.complete = o.Only.MatchString, o.OnlyAll
 	if !slices.ContainsFunc(sections, b.wanted) {
-		return fmt.Errorf("-only: no section matches, of %s", strings.Join(sections, ", "))
+		return fmt.Errorf("-only: no section matches, expected one of %s", strings.Join(sections, ", "))
 	}
 	if err := b.all(); err != nil {
 		return err

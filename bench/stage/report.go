@@ -173,10 +173,10 @@ func (b *bench) print(w io.Writer) {
 	}
 }
 
-const notes = "Medians; in brackets the lowest and highest. Each line is measured in processes of their own; the opening of a pool is not in its times. \"Disk\" is the directory of temporary files, where nothing is flushed and all" +
+const notes = "Medians; in brackets the lowest and highest. Each line is measured in its own processes; times exclude the opening of a pool. \"Disk\" is the directory of temporary files, where nothing is flushed and all" +
 	" stays in the page cache; \"memory\" is /dev/shm. As many pages as a run needs are touched just before it: where the kernel has to get pages from the host of a virtual machine" +
-	" first, that alone takes 10 to 200 µs for 100 KiB. All times have the reading and checking of objects in them. Objects are read into new memory, as Energon gives them, unless a line says otherwise: Go's collector, which begins with a heap of 4 MiB, runs for every 40 of them. The kernel estimates the parts user and system;" +
-	" their sum is exact. The plain program keeps nothing: it removes each file after it was read. The server shares the processors with its client; its own time is not counted. Memory is VmHWM of the process that stages and reads."
+	" first, that alone takes 10 to 200 µs for 100 KiB. All times include reading and checking the objects. Objects are read into new memory, as Energon returns them, unless a line says otherwise: Go's collector, which begins with a heap of 4 MiB, runs for every 40 of them. The kernel estimates the parts user and system;" +
+	" their sum is exact. The plain program keeps nothing: it removes each file after reading it. The server shares the processors with its client; the time of the server is not counted. Memory is VmHWM of the process that stages and reads."
 
 // target is a number that the design asks for.
 type target struct {

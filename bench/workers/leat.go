@@ -64,7 +64,7 @@ func digestOf(path string) (*digest, error) {
 func (b *bench) apply(args []string, meanwhile func(ctx context.Context, pid int, out string) error) (s sample,
 	err error) {
 	out := filepath.Join(b.dir, "out.tif")
-	ctx, cancel := context.WithTimeoutCause(b.ctx, patience, fmt.Errorf("no end after %v", patience))
+	ctx, cancel := context.WithTimeoutCause(b.ctx, patience, fmt.Errorf("it did not end within %v", patience))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, b.leat.Program, append([]string{"apply", "-q", "-o", "out=" + out}, args...)...)
 	var stderr bytes.Buffer
