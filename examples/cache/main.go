@@ -1,5 +1,5 @@
 // Command cache loads samples with several processes. Each sample is read from its slow source
-// once, by one of them, and from the cache that they share ever after.
+// once, by one of them, and from then on from the cache that they share.
 package main
 
 import (
@@ -49,7 +49,7 @@ func parent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer images.Close() // the file goes with its last holder; after a SIGKILL too
+	defer images.Close() // the file goes with its last holder, even after a SIGKILL
 	found, err := cache.Create(workers, nil)
 	if err != nil {
 		return err
@@ -114,8 +114,8 @@ func worker(ctx context.Context) error {
 	l := &loader{images: images}
 	var r result
 	for epoch := range epochs {
-		// All processes draw the same order, another one in every epoch, and so get other samples
-		// each time.
+		// All processes draw the same order, a different one in every epoch, and so get different
+		// samples each time.
 		order := rand.New(rand.NewPCG(1, uint64(epoch))).Perm(samples)
 		var mine []int
 		for k := rank; k < samples; k += workers {

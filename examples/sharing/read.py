@@ -6,7 +6,8 @@ import numpy as np
 
 
 def attach(path, offset, handle):
-    """The array as NumPy sees it: the same memory, nothing is copied. It is good as long as its maker keeps it open."""
+    """The array as NumPy sees it: the same memory, nothing is copied. It is valid while the process
+    that made it keeps it open."""
     shape, strides, descr = handle.split(":", 9)[7:]
     numbers = lambda text: () if text == "-" else tuple(int(n) for n in text.split(","))
     dtype = np.dtype(ast.literal_eval(descr))

@@ -1,5 +1,5 @@
-// Command stage trains on the images of an object store with several processes. The process that
-// needs an image first fetches it from the store. All processes read it from the local disk after
+// Command stage trains on the images of an object store with several processes. The first process
+// that needs an image fetches it from the store. All processes read it from the local disk after
 // that, also in later epochs.
 package main
 

@@ -65,7 +65,7 @@ func run(ctx context.Context, dem, out string, workers int) (highest float64, er
 	return highest, err
 }
 
-// slope is computed in a worker.
+// slope computes a block; it runs in a worker.
 func slope(_ context.Context, b *apply.Block) error {
 	z, out, w := apply.As[float32](b, "dem"), apply.Out[float32](b, "slope"), b.Columns()
 	valid := b.Valid("dem").Raw()
