@@ -44,7 +44,7 @@ def apply(function: Union[Function, str, Mapping[str, str]], inputs: Mapping[str
 
     inputs are paths or URLs by name; a list of paths is a list of arrays. outputs are paths by
     name, or dicts with "path" and keys of a rasterio profile; a path alone is the output "out".
-    profile has the keys for all outputs.
+    profile holds such keys for all outputs.
 
     workers: 0 calls the function in this thread, "threads" in a thread for each core, N in that
     many processes. None is a process for each core if other processes can import the function
@@ -52,12 +52,12 @@ def apply(function: Union[Function, str, Mapping[str, str]], inputs: Mapping[str
 
     params is the function's b.params. Values that the function emits are in the result, or merge
     combines them: merge(a, b). overlap is the width of a margin in pixels. resume continues an
-    unfinished run of the same job. progress=True shows the progress of the run; a function gets
-    the number of finished blocks and that of all blocks.
+    unfinished run of the same job. progress=True shows the progress of the run; a function is
+    called with the number of finished blocks and the number of all blocks.
 
-    All other options of the command leat apply are keyword arguments, with _ for -: bbox=(0, 0, 9,
-    9), type="uint8", nodata=dict(out=0), co=dict(COMPRESS="ZSTD"), plan=True. Values for single
-    inputs and outputs are dicts.
+    All other options of the command leat apply are keyword arguments, with _ in place of -:
+    bbox=(0, 0, 9, 9), type="uint8", nodata=dict(out=0), co=dict(COMPRESS="ZSTD"), plan=True. Values
+    for single inputs and outputs are dicts.
 
     JobError says what is wrong with the job, before an output is touched. BlockError says in which
     block the function failed. In this process, its __cause__ is the exception.

@@ -240,7 +240,7 @@ class Block:
         """Return the map coordinates of the pixels' centres: x of each column and y of each row,
         float64, in units of the CRS.
 
-        In a rotated grid, these do not exist: that is a ValueError.
+        In a rotated grid they do not exist: ValueError is raised.
 
         >>> def distance(b):  # from a point, of shape (rows, columns)
         ...     x, y = b.coordinates()
@@ -403,9 +403,9 @@ class Block:
         """Set an output to a copy of an array of shape (bands, rows, columns), or (rows, columns)
         for one band.
 
-        The output has the array's type, or that which it declares: then values are rounded, halves
-        to even. A value that the type can't hold is an error. Masked pixels, and NaN where the type
-        has none, become nodata; that is an error for integers without a nodata value.
+        The output has the array's type, or the type that it declares; values are then rounded,
+        halves to even. A value that the type can't hold is an error. Masked pixels, and NaN where
+        the type has none, become nodata; that is an error for integers without a nodata value.
 
         >>> def brightest(b):
         ...     b.set("out", b.red.max(axis=0))

@@ -53,8 +53,8 @@ def hold(fd: int, name: str) -> None:
 
 
 def share(fd: int, name: str) -> None:
-    """Take the lock of a process that has a file open, which one that closes it may have alone for
-    a moment."""
+    """Take the lock that a process holds while it has a file open. A process that closes the file
+    may hold the lock exclusively for a moment."""
     pause = 20e-6
     while not lock(fd, LOCK_HOLD, SHARED):
         if pause > 0.5:

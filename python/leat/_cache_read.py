@@ -93,7 +93,7 @@ class CacheReader(CacheState):
         """Return entry i as a NumPy array, without a copy, or None if there is none.
 
         The array is read-only and of memory that all processes share, in the shape and type that it
-        was put with. The entry is a .npy file. The error is ValueError if it is another one.
+        was put with. ValueError is raised if the entry is not a .npy file.
 
         >>> import leat, numpy
         >>> with leat.Cache(3) as cache:

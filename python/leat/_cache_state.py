@@ -66,7 +66,7 @@ def uses_file(method: _Method) -> _Method:
         finally:
             try:
                 users.remove(thread)
-            except ValueError:  # an exception of a signal came before the append
+            except ValueError:  # an exception from a signal handler came before the append
                 pass
             if self._close_due and thread not in users:
                 self._end()
@@ -79,7 +79,8 @@ _USING: Any = getattr(uses_file(len), "__code__")
 def use_files(threads: Iterable[int]) -> bool:
     """Report whether one of these threads is in a method that uses a file.
 
-    Python 3.9 may raise the exception of a signal within a finally: a thread can stay in the list.
+    Python 3.9 may raise the exception of a signal handler within a finally: a thread can stay in
+    the list.
     """
     waiting = list(threads)
     if not waiting:

@@ -22,7 +22,7 @@ class CacheStats(NamedTuple):
     bytes: int
     """Bytes of the file: first page, index and entries with their headers."""
     max_bytes: int
-    """Most bytes of the file, 0 for no limit."""
+    """Maximum size of the file in bytes, 0 for no limit."""
     frozen: bool
     """Whether it takes no more entries."""
     preserved: bool

@@ -36,8 +36,8 @@ def _before() -> None:
 
 def _after(child: bool) -> None:
     try:
-        # An exception of a signal ends _before, but not the fork: the child must not use the
-        # parent's locks even so.
+        # An exception from a signal handler ends _before, but not the fork: the child must not use
+        # the parent's locks even so.
         caches = list(_all) if child else _forking[::-1]
         _forking.clear()
         for cache in caches:

@@ -253,7 +253,7 @@ def _error_of(e: BaseException) -> dict[str, Any]:
         sentence = isinstance(e, KeyError) and len(e.args) == 1 and " " in str(e.args[0])
         text = str(e.args[0]) if sentence else str(e)
     except Exception:
-        text = "(its text can't be made)"
+        text = "(str() of it fails)"
     if isinstance(e, SystemExit):
         text = f"the function called sys.exit({'' if e.code is None else e.code})"
     trace: Optional[str]

@@ -92,7 +92,7 @@ def describe(function: Any) -> str:
 
 
 def digest(*values: Any) -> str:
-    """Return a sum of functions and values, which changes when they do.
+    """Return a digest of functions and values, which changes when they do.
 
     It covers source or code, defaults, what closures hold, and the globals that the code names.
     JobError is raised for a value that can't be compared.

@@ -52,7 +52,7 @@ def path_text(value: Any, what: str) -> str:
 
 
 def _utf8(text: str, what: str) -> str:
-    """Return a text that a job can have, which is UTF-8."""
+    """Return text for a job, which must be UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:  # a path that os.fsdecode could not decode
@@ -92,7 +92,7 @@ def plain(value: Any, what: str) -> Any:
         if math.isfinite(value):
             return value
         return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    raise TypeError(f"{what}: got {type(value).__name__}, expected a number, a text, a path, "
+    raise TypeError(f"{what}: got {type(value).__name__}, expected a number, a str, a path, "
                     "or a list or dict of these")
 
 
@@ -236,7 +236,7 @@ def _creation(key: str, value: Any, what: str) -> Any:
 
 
 def _type_name(value: Any) -> str:
-    """Return the name of a type that is a text, a type or a dtype of NumPy."""
+    """Return the name of a type, which is given as a str, a type or a NumPy dtype."""
     if isinstance(value, str):
         return value
     name = getattr(value, "name", None) or getattr(value, "__name__", None)
@@ -262,9 +262,9 @@ def option_fields(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def merge_options(fields: dict[str, Any], more: dict[str, dict[str, Any]],
                   own: dict[str, str]) -> None:
-    """Add options of single outputs to fields; what fields say of an output goes before.
+    """Add options of single outputs to fields; what fields say about an output takes precedence.
 
-    JobError is raised if fields have for all outputs what the dict of one output sets.
+    JobError is raised if fields set for all outputs what the dict of one output sets too.
     """
     for option, values in more.items():
         given = fields.get(option)

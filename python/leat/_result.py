@@ -28,10 +28,11 @@ class Result:
     paths: dict[str, str]
     """Path or URL of each output, by name."""
     outputs: dict[str, dict[str, Any]]
-    """What leat apply --json says of each output when it is done, by name: docs/format/json.md."""
+    """What leat apply --json reports about each output when it is done, by name:
+    docs/format/json.md."""
     statistics: dict[str, list[Optional[dict[str, Any]]]]
     """Statistics of the bands of each output: min, max, mean, std_dev and valid_percent; None for
-    a band of which there are none."""
+    a band without statistics."""
     seconds: float
     """Duration of the run in seconds."""
     blocks: int

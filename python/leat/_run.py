@@ -16,7 +16,7 @@ from . import _binary
 from .errors import BlockError, Claimed, Error, JobError, NoSpace
 
 _GRACE = 60.0
-"""Seconds in which a run that is interrupted ends by itself."""
+"""Seconds that an interrupted run has to end by itself."""
 
 _SOCKET_BYTES = 1 << 20
 """Size of the socket's buffer: a run that writes events does not wait for a long function."""
@@ -34,8 +34,8 @@ def _job_text(job: dict[str, Any]) -> bytes:
 class Run:
     """Run is a run of leat apply in a child process, which has a session of its own.
 
-    ^C in a terminal reaches this process alone, which then interrupts the run. The child ends
-    when the socket of its events is closed, also if this process is killed.
+    ^C in a terminal reaches this process alone, which then interrupts the run. The child ends when
+    the socket of its events is closed, even if this process is killed.
     """
 
     def __init__(self, job: dict[str, Any], extra: Sequence[str] = (),

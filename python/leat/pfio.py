@@ -36,9 +36,9 @@ class MultiprocessFileCache:
 
     With do_pickle, entries are any objects that can be pickled; else they are bytes. dir is the
     directory of the file, by default pfio in the user's cache directory; it must be local.
-    cache_size_limit is the most bytes of pfio's file with these entries: 16 for each slot, and the
-    data; None and 0 mean no limit. verbose prints why preload and preserve did nothing. trace has
-    no effect.
+    cache_size_limit is the maximum size in bytes of pfio's file with these entries: 16 for each
+    slot, and the data; None and 0 mean no limit. verbose prints why preload and preserve did
+    nothing. trace has no effect.
 
     A pickle of it leads to the same cache, while the process that made the pickle has it open. The
     last process that has the cache open removes the file.

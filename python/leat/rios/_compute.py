@@ -30,7 +30,7 @@ class Source:
     index: Optional[int]
     file: str
     nodata: Optional[list[Any]]
-    """Values by band, instead of what leat knows of the file."""
+    """Values by band, instead of what leat knows about the file."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -27,7 +27,7 @@ class ApplierControls:
 
     imagename and vectorname are names of infiles or outfiles: the control holds for that image
     alone. Without one, it holds for all others. docs/python/rios.md lists the controls that leat
-    honours in another way, and those that have no effect.
+    honours differently, and those that have no effect.
     """
 
     def __init__(self) -> None:
@@ -177,7 +177,7 @@ class ApplierControls:
 
     def setBurnAttribute(self, burnattribute: Optional[str],
                          vectorname: Optional[str] = None) -> None:
-        """Set the attribute of features that has the value of their pixels."""
+        """Set the attribute of features that holds the value of their pixels."""
         self.setOptionForImagename("burnattribute", vectorname, burnattribute)
 
     def setVectorNull(self, vectornull: Any, vectorname: Optional[str] = None) -> None:
@@ -189,7 +189,8 @@ class ApplierControls:
         self.setOptionForImagename("filtersql", vectorname, filtersql)
 
     def setAlltouched(self, alltouched: bool, vectorname: Optional[str] = None) -> None:
-        """Set whether all pixels that a feature touches are in it, not only by their centres."""
+        """Set whether a feature covers all pixels that it touches, not only those whose centre is
+        in it."""
         self.setOptionForImagename("alltouched", vectorname, alltouched)
 
     def setVectorDatatype(self, vectordatatype: Any, vectorname: Optional[str] = None) -> None:
@@ -209,7 +210,7 @@ class ApplierControls:
 
     def setCreationOptions(self, creationoptions: Optional[Sequence[str]],
                            imagename: Optional[str] = None) -> None:
-        """Set the creation options of outputs, a list of texts NAME=VALUE."""
+        """Set the creation options of outputs, a list of strings NAME=VALUE."""
         options = None if creationoptions is None else list(creationoptions)
         self.setOptionForImagename("creationoptions", imagename, options)
 
@@ -262,7 +263,7 @@ class ApplierControls:
         self.setOptionForImagename("overviewLevels", imagename, list(overviewLevels))
 
     def setOverviewMinDim(self, overviewMinDim: int, imagename: Optional[str] = None) -> None:
-        """Set the least side of overviews in pixels; default 128."""
+        """Set the smallest side of overviews in pixels; default 128."""
         self.setOptionForImagename("overviewMinDim", imagename, overviewMinDim)
 
     def setOverviewAggregationType(self, overviewAggType: Optional[str],

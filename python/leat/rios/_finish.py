@@ -1,4 +1,4 @@
-"""Completes finished outputs through GDAL, with what RIOS makes and leat makes otherwise."""
+"""Completes finished outputs through GDAL, where RIOS makes what leat makes differently."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STRIP_PIXELS = 1 << 22
 _LAYOUT = b"GDAL_STRUCTURAL_METADATA_SIZE"
 
 _EXACT = ("Byte", "Int8", "UInt16", "Int16")
-"""GDAL's types of which leat counts histograms exactly."""
+"""GDAL's types for which leat counts histograms exactly."""
 
 _MAX_CLASSES = 1 << 26
 """Limit of the classes in a histogram of a thematic output."""
@@ -27,7 +27,7 @@ def finish(path: str, centre: bool, histogram: bool, thematic: bool,
     """Complete an output.
 
     centre: its overviews take the pixels at the centre of cells. histogram: it has one, which is
-    counted anew for types of which leat's is not exact, and by class if thematic is set. call is a
+    recounted for types for which leat's is not exact, and by class if thematic is set. call is a
     function that gets the dataset, and its further arguments.
     """
     if "://" in path:
@@ -58,7 +58,7 @@ def finish(path: str, centre: bool, histogram: bool, thematic: bool,
 
 
 def _forget_layout(path: str) -> None:
-    """Remove what a GeoTIFF says of its layout, which GDAL is about to change.
+    """Remove what a GeoTIFF says about its layout, which GDAL is about to change.
 
     Otherwise GDAL warns each time it opens the file.
     """
@@ -121,7 +121,7 @@ def _count_classes(band: Any) -> None:
 
 
 def _count(band: Any) -> None:
-    """Count the histogram of a band anew, in the same bins."""
+    """Recount the histogram of a band, in the same bins."""
     text = band.GetMetadataItem("STATISTICS_HISTOBINVALUES")
     low, high = (band.GetMetadataItem("STATISTICS_HISTO" + end) for end in ("MIN", "MAX"))
     if not text or low is None or high is None:

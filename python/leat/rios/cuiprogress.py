@@ -12,7 +12,7 @@ class SilentProgress:
     """A progress object that shows nothing.
 
     Other progress objects need setTotalSteps, setProgress and reset. apply calls them with 100 and
-    percents, and ends the run with ProcessCancelledError if wasCancelled returns true.
+    percentages, and ends the run with ProcessCancelledError if wasCancelled returns true.
     """
 
     def __init__(self) -> None:

@@ -162,7 +162,7 @@ class PixelGridDefn:
     def reproject(self, targetGrid: PixelGridDefn, snap: bool = True) -> PixelGridDefn:
         """Return the grid in projection and pixel size of another.
 
-        With snap, its edges are those edges of the other's pixels that are nearest.
+        If snap is set, its edges are the nearest edges of the other's pixels.
         """
         if self.equalProjection(targetGrid):
             xMin, xMax, yMin, yMax = self.xMin, self.xMax, self.yMin, self.yMax
@@ -177,7 +177,7 @@ class PixelGridDefn:
 
     @staticmethod
     def roundAway(x: float) -> float:
-        """Return the nearest whole number; of two, that away from 0."""
+        """Return the nearest whole number; halves are rounded away from 0."""
         return math.copysign(math.floor(abs(x) + 0.5), x)
 
     @staticmethod

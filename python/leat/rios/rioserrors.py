@@ -29,11 +29,11 @@ class FileOpenError(RiosError):
 
 
 class ArrayShapeError(RiosError):
-    """The function set an output to an array of a wrong shape."""
+    """The function set an output to an array of the wrong shape."""
 
 
 class AttributeTableColumnError(RiosError):
-    """An attribute table has no column of a name."""
+    """An attribute table lacks a column."""
 
 
 class AttributeTableTypeError(RiosError):
@@ -49,7 +49,7 @@ class ECSError(RiosError):
 
 
 class GDALLayerNumberError(RiosError):
-    """A file has no band of a selected number."""
+    """A file lacks a selected band."""
 
 
 class GdalWarpError(RiosError):
@@ -81,7 +81,7 @@ class OutsideImageBoundsError(RiosError):
 
 
 class ParameterError(RiosError):
-    """A control or an argument has a value that is wrong, or that leat.rios can't honour."""
+    """A control or an argument has a value that is invalid, or that leat.rios can't honour."""
 
 
 class PermissionError(RiosError):
@@ -93,7 +93,7 @@ class ProcessCancelledError(RiosError):
 
 
 class RatBlockLengthError(RiosError):
-    """A block of an attribute table has a wrong length."""
+    """A block of an attribute table has the wrong length."""
 
 
 class RatMismatchError(RiosError):
@@ -125,7 +125,7 @@ class UnavailableError(RiosError):
 
 
 class VectorAttributeError(RiosError):
-    """A layer has no attribute of a name."""
+    """A layer lacks an attribute."""
 
 
 class VectorGeometryTypeError(RiosError):
