@@ -45,7 +45,7 @@ type sample struct {
 type result struct {
 	variant
 	samples []sample
-	compare string // how its pixels are to those of the first variant
+	compare string // how its pixels compare with those of the first variant
 	err     error  // it could not be run
 }
 
@@ -105,8 +105,8 @@ func tail(s string) string {
 }
 
 // measure runs the variants in turn: once to warm up, when outputs are compared too, then runs
-// times, each round beginning with another variant, so that what else happens on the machine meets
-// all alike.
+// times, each round beginning with another variant, so that other work on the machine affects all
+// alike.
 func (b *bench) measure(ctx context.Context, variants []variant, runs int) ([]*result, error) {
 	results := make([]*result, len(variants))
 	reference := ""

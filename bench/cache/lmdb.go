@@ -16,7 +16,7 @@ import (
 //go:embed lmdb_peer.py
 var lmdbPeer string
 
-// lmdb is the peer's process, which takes one order after the other.
+// lmdb is the peer's process, which takes one order after another.
 type lmdb struct {
 	cmd      *exec.Cmd
 	to       io.WriteCloser

@@ -1,11 +1,11 @@
-// Command cache measures leat's cache and two peers, in one run on one machine, and prints
-// tables in Markdown: LMDB through python3-lmdb, and the same idea with a lock for every operation,
-// in Go (locked.go), which is how pfio's MultiprocessFileCache works.
+// Package cache measures leat's cache and two peers, in one run on one machine, and prints tables
+// in Markdown: LMDB through python3-lmdb, and the same idea with a lock for every operation, in Go
+// (locked.go), which is how pfio's MultiprocessFileCache works.
 //
 // Processes are real ones: this program, run again, and forks of lmdb_peer.py, which is run by the
 // first Python that has LMDB; without one LMDB is left out, and the output says so. They warm up
-// before, begin together, and go on for a fixed time. Every entry that is read is looked at: a
-// wrong one ends the benchmark.
+// first, begin together, and run for a fixed time. Every entry that is read is checked: a wrong one
+// ends the benchmark.
 package cache
 
 import (
@@ -29,7 +29,7 @@ var Part = &runner.Part{
 	Name: "cache", Summary: "the cache, LMDB, and a lock for every operation", Runs: 5,
 	Sections: []string{"words of the lines of the table"},
 	Flags: func(fs *flag.FlagSet) {
-		fs.DurationVar(&seconds, "for", time.Second, "how long each measurement goes on")
+		fs.DurationVar(&seconds, "for", time.Second, "how long each measurement runs")
 	},
 	Run: run,
 	Roles: map[string]func(context.Context, []string) error{

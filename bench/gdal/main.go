@@ -1,4 +1,4 @@
-// Command gdal measures what goes through libgdal: blocks read through leat's binding and by a
+// Package gdal measures what goes through libgdal: blocks read through leat's binding and by a
 // program in C that reads the same blocks with the same library, and leat apply with an input that
 // is warped on read, and gdalwarp and leat apply after it. It prints tables in Markdown.
 package gdal

@@ -1,5 +1,5 @@
-// Package measured has what benchmarks print alike: the machine, medians with their spread, tables
-// in Markdown.
+// Package measured formats what all parts of the benchmark print: the machine, medians with their
+// spread, and tables in Markdown.
 package measured
 
 import (
@@ -120,10 +120,10 @@ func Table(w io.Writer, rows [][]string) {
 	fmt.Fprintln(w)
 }
 
-// TouchMemory has the kernel take as much memory as a run is going to need, for a file in dir, and
-// free it. A virtual machine gives back to its host what was free for some seconds, and getting it
-// again may take more time than all that is measured: without this the first one to be measured
-// would pay for all, and whoever needs more memory for memory that was given back.
+// TouchMemory makes the kernel take as much memory as a run needs, for a file in dir, and frees it.
+// A virtual machine returns memory that was free for some seconds to its host, and getting it back
+// may take longer than all that is measured. Without this call, the first measurement would pay for
+// that, and so would each one that needs more memory.
 func TouchMemory(dir string, size int64) error {
 	f, err := os.CreateTemp(dir, "touch-")
 	if err != nil {

@@ -1,13 +1,13 @@
-// Command namespace measures how long the processes of a job take to get a namespace of their own,
+// Package namespace measures how long the processes of a job take to get a namespace of their own,
 // and how often that fails, with few and with many other jobs alive; it prints tables in Markdown.
 //
 // Ranks are real processes: this program, run again. They are started and warmed up before, and
 // released together by the clock; a join is measured from that moment to the last rank's being a
-// member. The many live jobs are held by a few processes, a hundred each, since each has all of its
-// locks and descriptors for itself anyway. Runtime directory and directories are temporary ones.
+// member. The many live jobs are held by a few processes, a hundred each, since each job has its
+// own locks and descriptors anyway. Runtime directory and directories are temporary ones.
 //
-// The peer, get_shm_prefix of MosaicML streaming, can't be installed here: its figures were
-// measured before, on the same kind of machine.
+// The peer, get_shm_prefix of MosaicML streaming, is not run: its figures were measured separately,
+// on the same kind of machine.
 package namespace
 
 import (

@@ -80,8 +80,8 @@ func Version(ctx context.Context) string {
 }
 
 // Bands are the files of the red and near infrared band of leat demo's scene, side x side pixels of
-// uint16 without nodata, deflate, predictor 2, in tiles of 512 or as more options of leat apply
-// say. They are made when they are not there.
+// uint16 without nodata, deflate, predictor 2, in tiles of 512, or as further options of leat apply
+// say. Missing ones are made.
 func (l *Leat) Bands(ctx context.Context, side int, more ...string) (red, nir string, err error) {
 	suffix := strings.NewReplacer("--", "-", ",", "-", "=", "").Replace(strings.Join(more, ""))
 	file := func(band string) string {

@@ -1,10 +1,10 @@
-// Command shm measures how arrays get from one process to others with leat's shm and with joblib's
+// Package shm measures how arrays get from one process to others with leat's shm and with joblib's
 // memmapping, in one run on one machine, and prints a table in Markdown.
 //
 // joblib_peer.py, in this directory, is the peer, run by the first Python that has joblib and
 // NumPy; without one only leat is measured, and the output says so. Both sides do the same: an
-// array of float64 is put where workers can see it, by a parent whose two workers are already
-// there, and a task is to look at one element of it.
+// array of float64 is put where workers can see it, by a parent whose two workers already run, and
+// a task reads one element of it.
 package shm
 
 import (

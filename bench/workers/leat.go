@@ -39,7 +39,7 @@ type sample struct {
 	stderr    string
 }
 
-// digest is a file by its content.
+// digest identifies the content of a file: its SHA-256 and size in bytes.
 type digest struct {
 	sum   [sha256.Size]byte
 	bytes int64
@@ -60,7 +60,7 @@ func digestOf(path string) (*digest, error) {
 }
 
 // apply runs leat apply. meanwhile is called with the process and the path of the output once it
-// has started; nil: nothing is done. The output is looked at and removed outside the time.
+// has started; nil: it is not called. The output is examined and removed outside the measured time.
 func (b *bench) apply(args []string, meanwhile func(ctx context.Context, pid int, out string) error) (s sample,
 	err error) {
 	out := filepath.Join(b.dir, "out.tif")

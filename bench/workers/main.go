@@ -1,14 +1,13 @@
-// Command workers measures workers in other processes: how soon they are there, what a block costs
-// on its way to one and back, leat apply with them and in one process, what the loss
-// of one costs, how soon a job of Slurm has its first block done, and how many workers one channel
-// can stand. It prints tables in Markdown.
+// Package workers measures workers in other processes: how soon they start, what a block's way to a
+// worker and back costs, leat apply with them and in one process, what the loss of a worker costs,
+// how soon a Slurm job has finished its first block, and how many workers one channel can serve. It
+// prints tables in Markdown.
 //
 // leat is the real program, built as make build does; whole runs are timed from outside. Blocks
 // without work are computed by this program, started again as a worker. Outputs of leat are
-// compared by their SHA-256: another one ends the benchmark.
+// compared by their SHA-256: a different one ends the benchmark.
 //
-// The peer, RIOS, can't be installed here: its figures were measured before, on the same kind of
-// machine.
+// The peer, RIOS, is not run: its figures were measured separately, on the same kind of machine.
 package workers
 
 import (
