@@ -84,12 +84,11 @@ func (c *candidates) take(
 			to = longEnd(src, to, d, end)
 		}
 		found &= ^uint64(0) << (uint(to-base+1) / 2)
-		if d == i {
-			continue // no byte is before the match
+		if d < i {
+			// A match may begin at the byte before. This is random too, and without a branch.
+			differs := int(src[i-1] ^ src[i-1-d])
+			i -= (differs - 1) & (done - i) >> 63 & 1
 		}
-		// A match may begin at the byte before. This is random too, and without a branch.
-		differs := int(src[i-1] ^ src[i-1-d])
-		i -= (differs - 1) & (done - i) >> 63 & 1
 		if i-done > 8 {
 			n = appendLiteralPairs(tokens[:], n, src, done, i)
 		} else {

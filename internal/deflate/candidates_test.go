@@ -107,6 +107,21 @@ func testTake(t *testing.T, v vectors) {
 	}
 }
 
+// TestRepeatsOfFirstPixelsTakeLittle encodes a tile of equal rows and one of zeros: the first
+// matches refer to the beginning of the tile, and must not be lost.
+func TestRepeatsOfFirstPixelsTakeLittle(t *testing.T) {
+	const side, row = 64, 128
+	e := NewEncoder(Options{Element: 2, Row: row, Predictor: 2})
+	for kind, most := range map[string]int{"noise": row + 95, "zero": 35} {
+		data := slices.Repeat(made(kind, row), side)
+		stream := encodeBy(e, (*Encoder).pixels, data)
+		check(t, stream, data)
+		if len(stream) > most {
+			t.Errorf("%s: %d bytes, at most %d are expected", kind, len(stream), most)
+		}
+	}
+}
+
 // TestVectorsWriteSameTokens compares the routines that write tokens with the one in Go, to memory
 // whose neighbours can't be accessed.
 func TestVectorsWriteSameTokens(t *testing.T) { forVectors(t, testWriteTokens) }
