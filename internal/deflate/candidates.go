@@ -5,19 +5,13 @@ import "math/bits"
 // groupPixels is the number of pixels in whose pairs matches are sought at once.
 const groupPixels = 1024
 
-// reach has the longest distances of matches, by their lengths up to eight. One of four or five
-// bytes saves next to nothing if it is farther away.
-var reach = [16]uint64{4: near, 5: near, 6: window, 7: window, 8: window}
-
-const near = 8 << 10
-
 // pairTable holds the last place of pixels with the same hash of four bytes, modulo 65536. Places
 // that have not been entered are 0.
 type pairTable [1 << hashBits]uint16
 
 // candidates are matches that begin at the pixels of a group.
 type candidates struct {
-	found [groupPixels / 64]uint64 // a bit for each pixel, set if two pixels are equal
+	found [groupPixels / 64]uint64 // a bit for each pixel, set if a match of four bytes begins there
 	dists [groupPixels]uint16      // the distance of the last place of the same hash
 	lens  [groupPixels]uint8       // equal bytes at that distance, at most eight
 }
@@ -51,9 +45,9 @@ func equal(dists []uint16, lens []uint8, src []byte, i int) (found uint64) {
 	lens = lens[:len(dists)]
 	for k, d := range dists {
 		x := load(src, i-int(d)) ^ load(src, i)
-		n := bits.TrailingZeros64(x) / 8
-		lens[k] = uint8(n)
-		found = found>>1 | (uint64(d-1)-reach[n&15])&(1<<63) // set if the difference is negative
+		lens[k] = uint8(bits.TrailingZeros64(x) / 8)
+		// Both differences are negative for a match of four bytes in the window.
+		found = found>>1 | (x<<32>>1-1)&(uint64(d-1)-window)&(1<<63)
 		i += 2
 	}
 	return found >> (-len(dists) & 63)

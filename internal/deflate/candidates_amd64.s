@@ -2,8 +2,8 @@
 #include "go_asm.h"
 
 // PIXEL enters the place DX+2*lane of a pixel in the table. It stores the distance from the last
-// place of the same hash, and how many bytes are equal there. If the last place is after this one,
-// the distance is 0 and no memory before the source is read.
+// place of the same hash, and how many bytes are equal there. If the distance leads before the
+// source, it becomes 0, and that memory is not read.
 #define PIXEL(lane) \
 	IMUL3L $-1640531535, (2*lane)(SI), R8; \
 	LEAQ (2*lane)(DX), R9; \
@@ -23,25 +23,17 @@
 	SHRL $3, R8; \
 	MOVB R8, (lane)(R11)
 
-// HALF returns in out which of 32 pixels have four equal bytes at a distance of 1 to 8192, or six at
-// a distance of 1 to 32768.
+// HALF returns in out which of 32 pixels have four equal bytes at a distance of 1 to 32768.
 #define HALF(lane, out) \
 	VMOVDQU (2*lane)(R10), Y1; \
 	VMOVDQU (2*lane+32)(R10), Y2; \
 	VMOVDQU (lane)(R11), Y0; \
 	VPADDW Y5, Y1, Y1; \
 	VPADDW Y5, Y2, Y2; \
-	VPSRLW $13, Y1, Y1; \
-	VPSRLW $13, Y2, Y2; \
-	VPACKUSWB Y2, Y1, Y1; \
+	VPACKSSWB Y2, Y1, Y1; \
 	VPERMQ $0xd8, Y1, Y1; \
-	VPCMPEQB Y4, Y1, Y2; \
-	VPCMPGTB Y3, Y1, Y1; \
-	VPCMPGTB Y3, Y0, Y6; \
-	VPCMPGTB Y7, Y0, Y0; \
-	VPAND Y2, Y6, Y6; \
+	VPCMPGTB Y3, Y0, Y0; \
 	VPANDN Y0, Y1, Y0; \
-	VPOR Y6, Y0, Y0; \
 	VPMOVMSKB Y0, out
 
 // func findAVX2(c *candidates, table *pairTable, src []byte, at, n int)
@@ -74,10 +66,6 @@ pixels:
 	MOVL $0x03030303, R8
 	VMOVD R8, X3
 	VPBROADCASTD X3, Y3
-	MOVL $0x05050505, R8
-	VMOVD R8, X7
-	VPBROADCASTD X7, Y7
-	VPXOR Y4, Y4, Y4
 	VPCMPEQD Y5, Y5, Y5 // -1
 group:
 	HALF(0, R8)

@@ -241,7 +241,7 @@ func (e *Encoder) choose(src []byte, at, end int) matcher {
 		if repeats && size < s.raw/8*smooth && !gaps && try((*Encoder).elementsAfterWindow, savingOfSmooth) {
 			return (*Encoder).elements // pixels save nothing then
 		}
-		if s.saves((*Encoder).pixelsAfterWindow, size, savingOfPixels) {
+		if s.saves((*Encoder).pixelsInContext, size, savingOfPixels) {
 			best = (*Encoder).pixels
 			e.cleared = 0 // the sample's places are after at
 		}

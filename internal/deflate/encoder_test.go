@@ -342,7 +342,7 @@ func TestEachMatcher(t *testing.T) {
 	matchers := map[string]matcher{"runs": (*Encoder).runs,
 		"sixBytes": (*Encoder).sixBytes, "fiveBytes": (*Encoder).fiveBytes,
 		"pixels": (*Encoder).pixels, "sparse": (*Encoder).sparse, "elements": (*Encoder).elements,
-		"pixelsAfterWindow": (*Encoder).pixelsAfterWindow, "elementsAfterWindow": (*Encoder).elementsAfterWindow}
+		"pixelsInContext": (*Encoder).pixelsInContext, "elementsAfterWindow": (*Encoder).elementsAfterWindow}
 	for name, m := range matchers {
 		for _, o := range []Options{{Row: 1}, {Row: 2, Element: 2, Predictor: 2}, {Row: 700, Element: 4},
 			{Row: 1400, Element: 2}, {Row: 4096, Element: 8}, {Row: window - 1}} {
@@ -451,7 +451,7 @@ func TestNodataTakesLittle(t *testing.T) {
 
 // TestWindowBeforeShortPiece enters a window before a few bytes that end the memory.
 func TestWindowBeforeShortPiece(t *testing.T) {
-	for _, m := range []matcher{(*Encoder).pixelsAfterWindow, (*Encoder).elementsAfterWindow} {
+	for _, m := range []matcher{(*Encoder).pixelsInContext, (*Encoder).elementsAfterWindow} {
 		e := NewEncoder(Options{Element: 2, Row: 1024, Predictor: 2})
 		for n := range 20 {
 			src := made("scene", 100+n)

@@ -18,12 +18,12 @@ func (e *Encoder) pixels(tokens []uint32, src []byte, at, end int) int {
 	return appendLiterals(tokens, n, src, done, end)
 }
 
-// pixelsAfterWindow is pixels with an empty table, in which places shortly before at have been
-// entered: those of most matches.
-func (e *Encoder) pixelsAfterWindow(tokens []uint32, src []byte, at, end int) int {
+// pixelsInContext is pixels with an empty table, in which places shortly before at have been entered:
+// those of most matches.
+func (e *Encoder) pixelsInContext(tokens []uint32, src []byte, at, end int) int {
 	e.cleared = 0
 	table := (*pairTable)(e.places(len(pairTable{})))
-	for i, limit := max(0, at-near), min(at, end-7); i < limit; i += 2 {
+	for i, limit := max(0, at-window/4), min(at, end-7); i < limit; i += 2 {
 		table[pixelHash(load(src, i))] = uint16(i)
 	}
 	return e.pixels(tokens, src, at, end)

@@ -147,7 +147,7 @@ func (v vectors) find(c *candidates, table *pairTable, src []byte, at, n int) in
 }
 
 // take is candidates.take up to a special match: of eight bytes or more, at a distance of one or
-// two, at the beginning of src, or after more than 16 literals. It returns the bits of found that
+// two, with the beginning of src, or after more than 16 literals. It returns the bits of found that
 // are left.
 func (v vectors) take(
 	tokens *[mostTokens]uint32, n int, src []byte, found uint64, dists *[64]uint16, lens *[64]uint8, base, done int,
@@ -155,7 +155,7 @@ func (v vectors) take(
 	if v == portable {
 		return n, done, found
 	}
-	const most = 96 // more than of 64 pixels and 16 literals, and of what is stored beyond
+	const most = 96 // more than 64 pixels and 16 literals take, with what is stored beyond
 	p := tokens[n : n+most]
 	next, to, rest = takeBMI2(&p[0], src, found, dists, lens, base, done)
 	return n + next, to, rest
