@@ -71,6 +71,8 @@ const (
 	savingOfPixels   = 40
 	savingInMasks    = 30
 	savingOfSmooth   = 20
+
+	savingIfInterpolated = 8 // by matches of pixels, if longer ones may be better
 )
 
 // Limits of the size to which runs encodes a sample, as a part of its own size.
@@ -241,8 +243,14 @@ func (e *Encoder) choose(src []byte, at, end int) matcher {
 		if repeats && size < s.raw/8*smooth && !gaps && try((*Encoder).elementsAfterWindow, savingOfSmooth) {
 			return (*Encoder).elements // pixels save nothing then
 		}
-		if s.saves((*Encoder).pixelsInContext, size, savingOfPixels) {
+		if smaller, ok := s.saves((*Encoder).pixelsInContext, size, savingOfPixels); ok {
 			best = (*Encoder).pixels
+			if smaller < size-size/savingIfInterpolated {
+				size = smaller
+				if try((*Encoder).fiveBytesInContext, savingOfSmooth) {
+					best = (*Encoder).fiveBytes
+				}
+			}
 			e.cleared = 0 // the sample's places are after at
 		}
 	case e.kind == other && e.step == 1 && size < s.raw-s.raw/noisy:
@@ -324,10 +332,10 @@ func (s *sample) hasNoiseAndGaps() bool {
 	return least < s.raw/empty && most > s.raw/8*smooth
 }
 
-// saves reports whether the matcher of pixels makes the sample smaller than size by 1/saving. It
-// first looks only at the piece that runs shrinks least, where a sixth of that must be saved.
+// saves returns the size by the matcher of pixels, and whether it is smaller than size by 1/saving.
+// It first looks only at the piece that runs shrinks least, where a sixth of that must be saved.
 // Elements may save much in one piece and nothing in another, so all pieces decide about them.
-func (s *sample) saves(find matcher, size, saving int) bool {
+func (s *sample) saves(find matcher, size, saving int) (int, bool) {
 	most, n := 0, 0
 	for k, p := range s.pieces {
 		if body := s.sizeOfPiece(k); body > most {
@@ -337,10 +345,10 @@ func (s *sample) saves(find matcher, size, saving int) bool {
 	}
 	s.e.next.clear()
 	if body, _ := s.sizeWith(s.pieces[:1], find, 0); body > most-most/(6*saving) {
-		return false
+		return size, false
 	}
 	body, head := s.sizeWith(s.pieces[1:], find, n)
-	return body+head < size-size/saving
+	return body + head, body+head < size-size/saving
 }
 
 // block writes the first n tokens, whose counts are in e.code, as a block, or a stored block of

@@ -18,6 +18,17 @@ func (e *Encoder) fiveBytes(tokens []uint32, src []byte, at, end int) int {
 	return e.matches(tokens, src, at, end, 5)
 }
 
+// fiveBytesInContext is fiveBytes with an empty table, in which the places of the window before at
+// have been entered.
+func (e *Encoder) fiveBytesInContext(tokens []uint32, src []byte, at, end int) int {
+	e.cleared = 0
+	table := (*[1 << hashBits]uint16)(e.places(1 << hashBits))
+	for i, limit := max(0, at-window), min(at, end-7); i < limit; i++ {
+		table[load(src, i)<<24*hashPrime>>(64-hashBits)] = uint16(i)
+	}
+	return e.fiveBytes(tokens, src, at, end)
+}
+
 // matches finds runs, and matches of at least least bytes, 5 or 6.
 func (e *Encoder) matches(tokens []uint32, src []byte, at, end, least int) int {
 	cut := uint(64 - 8*least)

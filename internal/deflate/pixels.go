@@ -18,8 +18,8 @@ func (e *Encoder) pixels(tokens []uint32, src []byte, at, end int) int {
 	return appendLiterals(tokens, n, src, done, end)
 }
 
-// pixelsInContext is pixels with an empty table, in which places shortly before at have been entered:
-// those of most matches.
+// pixelsInContext is pixels with an empty table, in which places shortly before at, those of most
+// matches, have been entered.
 func (e *Encoder) pixelsInContext(tokens []uint32, src []byte, at, end int) int {
 	e.cleared = 0
 	table := (*pairTable)(e.places(len(pairTable{})))
