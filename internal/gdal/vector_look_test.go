@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"leat/ndarray"
 	"leat/raster"
 )
 
@@ -61,6 +62,29 @@ func TestSkippedGeometriesAreErrors(t *testing.T) {
 			holds(t, err, r.Path, "feature 2 is or has a "+c.want, "ogr2ogr -explodecollections -nlt CONVERT_TO_LINEAR")
 			if _, err := os.Stat(path); err == nil {
 				t.Error("there is a raster")
+			}
+		})
+	}
+}
+
+// An attribute of 64 bits is read before the geometries, from the same layer.
+func TestGeometriesAreCheckedAfterValues(t *testing.T) {
+	need(t, "GTiff")
+	g := raster.Grid{Width: 40, Height: 40, Transform: raster.Transform{0, 1, 0, 40, 0, -1}, HasTransform: true}
+	for name, c := range map[string]struct{ shape, where, want string }{
+		"points":             {"POINT(20 20)", "", ""},
+		"a curve":            {"CIRCULARSTRING(5 5,15 15,5 5)", "", "feature 2 is or has a Circular String"},
+		"a curve, condition": {"CIRCULARSTRING(5 5,15 15,5 5)", "id > 0", "feature 2 is or has a Circular String"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := VectorRequest{Path: filepath.Join(t.TempDir(), "a.csv"), Attribute: "id", Type: ndarray.Float64,
+				Where: c.where, Exact: true, OpenOptions: []string{"AUTODETECT_TYPE=YES"}}
+			writeFile(t, r.Path, fmt.Sprintf("id,WKT\n5000000000,POINT(30 30)\n5000000001,%q\n", c.shape))
+			n, err := Rasterize(t.Context(), r, g, filepath.Join(t.TempDir(), "a.tif"))
+			if c.want != "" {
+				holds(t, err, c.want)
+			} else if err != nil || n.Features != 2 {
+				t.Error(n, err)
 			}
 		})
 	}

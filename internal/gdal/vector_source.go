@@ -364,7 +364,13 @@ func (r *VectorRequest) withLayer(from hDataset, f func(l hLayer) error) error {
 		return err
 	}
 	if err := r.try("open the layer "+name,
-		func() bool { l = c.GDALDatasetGetLayerByName(from, name); return l != 0 }); err != nil {
+		func() bool {
+			if l = c.GDALDatasetGetLayerByName(from, name); l != 0 {
+				// It is the same layer each time: it may have been read to its end.
+				c.OGR_L_ResetReading(l)
+			}
+			return l != 0
+		}); err != nil {
 		return err
 	}
 	if r.Where != "" {
