@@ -465,6 +465,11 @@ func TestConcurrentResumeRejected(t *testing.T) {
 	if errors.As(err, new(*outcome.IncompleteError)) {
 		t.Error("the second is said to have left something")
 	}
+	again := job
+	again.Resume = false
+	if p, err := MakePlan(t.Context(), again); err != nil || p.Replaced != nil {
+		t.Errorf("blocks of the run at work are taken for those of an earlier run: %+v, %v", p, err)
+	}
 	if _, err := Discard(t.Context(), job.Outputs); err == nil {
 		t.Error("the file of a run at work was removed")
 	} else {

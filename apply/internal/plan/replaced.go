@@ -30,6 +30,9 @@ func findReplaced(ctx context.Context, job *resolve.Job, p *Plan) (*outcome.Repl
 		if err != nil {
 			return nil, err
 		}
+		if blocks == nil {
+			return nil, nil
+		}
 		if common == nil {
 			common = blocks
 		}

@@ -84,23 +84,35 @@ func inspect(ctx context.Context, path string) (*Info, error) {
 		}
 		s.Blocks = len(blocks)
 	}
-	switch err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); { // until f is closed
-	case errors.Is(err, unix.EWOULDBLOCK):
-		s.InUse = true
-	case err != nil:
-		return nil, &fs.PathError{Op: "flock", Path: path, Err: err}
+	if s.InUse, err = locked(f); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
 
-// Blocks returns the numbers of the blocks in the spool at path, which has this header. It does not
-// check their data.
+// locked reports whether a run holds a spool's lock. The lock that it takes itself lasts until f is
+// closed.
+func locked(f *os.File) (bool, error) {
+	switch err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return true, nil
+	case err != nil:
+		return false, &fs.PathError{Op: "flock", Path: f.Name(), Err: err}
+	}
+	return false, nil
+}
+
+// Blocks returns the numbers of the blocks in the spool at path, which has this header: nil if a
+// run is writing it. It does not check their data.
 func Blocks(ctx context.Context, path string, h *Header) (map[uint64]bool, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if inUse, err := locked(f); inUse || err != nil {
+		return nil, err
+	}
 	return NewScanner(f, h).blocks(ctx, h.Blocks)
 }
 
