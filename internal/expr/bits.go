@@ -101,6 +101,12 @@ func (c *compiler) bits(n *ast, vs []val) (val, error) {
 	if low > high {
 		return val{}, c.fail(n.args[1].pos, "bits %d to %d: write the lower one first", low, high)
 	}
+	if err := c.noNodata(n.pos, vs[0]); err != nil {
+		return val{}, err
+	}
+	if t := c.number(vs[0]).t; t.kind != kindInt {
+		return val{}, c.fail(n.pos, "%s computes with integers, not with %v", n.text, t.class())
+	}
 	integer := func(k int64) val { return val{t: intType(k, k), konst: true, c: float64(k), weak: true} }
 	v, err := c.bitwise(n.pos, ">>", vs[0], integer(low))
 	if err != nil {
