@@ -109,6 +109,18 @@ func TestInfoContinuesAfterUnreadableFile(t *testing.T) {
 	}
 }
 
+func TestInfoLineOfScale(t *testing.T) {
+	for want, b := range map[string]infoBand{
+		"value = pixel x 0.0001 - 0.1": {Scale: 0.0001, Offset: -0.1},
+		"value = pixel x 2 + 0":        {Scale: 2},
+		"":                             {Scale: 1},
+	} {
+		if b.Color = "gray"; b.line() != want {
+			t.Errorf("%q, want %q", b.line(), want)
+		}
+	}
+}
+
 func TestComputedStatisticsEqualGDALs(t *testing.T) {
 	// gdalinfo -stats of GDAL 3.6.2 on copies.
 	for _, c := range []struct {

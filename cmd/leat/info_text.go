@@ -167,7 +167,7 @@ func (b *infoBand) line() string {
 		parts = append(parts, fmt.Sprintf("colour table of %d entries", b.Colors))
 	}
 	if b.Scale != 1 || b.Offset != 0 {
-		parts = append(parts, fmt.Sprintf("value = pixel x %g + %g", b.Scale, b.Offset))
+		parts = append(parts, strings.Replace(fmt.Sprintf("value = pixel x %g + %g", b.Scale, b.Offset), "+ -", "- ", 1))
 	}
 	if b.Unit != "" {
 		parts = append(parts, "unit "+b.Unit)

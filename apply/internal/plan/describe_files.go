@@ -31,6 +31,26 @@ func storedText(i *raster.Info) string {
 	return fmt.Sprintf("%sin tiles of %d x %d", coding, i.TileWidth, i.TileHeight)
 }
 
+// scaleText says whether the values of a file are its pixels, of a file that gives a scale or an
+// offset; unscale is that of the job. Else it is "".
+func scaleText(f *resolve.File, unscale bool) string {
+	for _, l := range f.Layers {
+		b := &f.Info.Bands[l-1]
+		if (b.Scale == 0 || b.Scale == 1) && b.Offset == 0 {
+			continue
+		}
+		text := fmt.Sprintf(", scale %v and offset %v of band %d", b.Scale, b.Offset, l)
+		switch {
+		case f.Scale != 0:
+			return text + " replaced by others"
+		case unscale:
+			return text + " applied"
+		}
+		return text + " not applied"
+	}
+	return ""
+}
+
 // describe fills in the descriptions of inputs and outputs.
 func (p *Plan) describe(job *resolve.Job) {
 	for _, f := range job.Inputs.Files {
@@ -39,7 +59,7 @@ func (p *Plan) describe(job *resolve.Job) {
 			i, warped, xs, ys = &f.Warp.Original, f.Warp.Text(), f.Warp.XScale, f.Warp.YScale
 		}
 		d := fmt.Sprintf("%d x %d pixels, %s of %v, %s", i.Grid.Width, i.Grid.Height, units.Count(len(f.Layers), "band"),
-			f.Type, storedText(i))
+			f.Type, storedText(i)) + scaleText(f, job.Values.Controls.Unscale)
 		decodes := 1.0
 		if tileBytes(f) > 0 && p.CacheBytes < cacheNeed(job.Inputs, p.Blocks) {
 			decodes = decodesOf(f, p.Blocks)
