@@ -34,8 +34,10 @@ type ast struct {
 	text string
 	num  float64
 	args []*ast
-	ops  []string // of a comparison chain
-	at   []int    // positions of ops
+	// parens is set if the text has it in parentheses.
+	parens bool
+	ops    []string // of a comparison chain
+	at     []int    // positions of ops
 	// focal is the neighbourhood of the call of a focal function.
 	focal *neighbourhood
 }

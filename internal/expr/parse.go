@@ -262,8 +262,23 @@ func (p *parser) compare(first *ast) (*ast, error) {
 			return nil, err
 		}
 		n.args = append(n.args, a)
+		if p.tok.kind == tokOp && strength[p.tok.text] == bpCompare {
+			if err := p.checkMiddle(a); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return n, nil
+}
+
+// checkMiddle refuses an operand between two comparisons that is a & b or a | b: those who write
+// a > 5 & a < 10 expect a > 5 and a < 10, as in C.
+func (p *parser) checkMiddle(operand *ast) error {
+	word := map[string]string{"&": "and", "|": "or"}[operand.text]
+	if operand.kind != astBinary || operand.parens || word == "" {
+		return nil
+	}
+	return p.fail(operand.pos, "%s binds more tightly than comparisons: write '%s', or parentheses", operand.text, word)
 }
 
 // in parses what follows the value of "value in [1, 2]" and "value not in [1, 2]".
@@ -374,6 +389,7 @@ func (p *parser) primary() (*ast, error) {
 		if err != nil {
 			return nil, err
 		}
+		n.parens = true
 		return n, p.expect(")", "the parentheses")
 	case p.is("["):
 		args, err := p.list("]", "the bands")
