@@ -23,9 +23,11 @@ func TestInputsOffGrid(t *testing.T) {
 			"pixel size 20 x 20, not 10 x 10"},
 		"slight pixel size": {func(g *raster.Grid) { g.Transform[1] = 10.001 }, "pixel size 10.001 x 10, not 10 x 10"},
 		"alignment":         {func(g *raster.Grid) { g.Transform[0] += 2.5 }, "0.25 pixel to the right"},
-		"CRS":               {func(g *raster.Grid) { g.CRS.Code = "EPSG:32632" }, "CRS EPSG:32632"},
-		"no CRS":            {func(g *raster.Grid) { g.CRS = raster.CRS{} }, "CRS none, not EPSG:32631"},
-		"rotation":          {func(g *raster.Grid) { g.Transform[2] = 1 }, "rotated"},
+		"alignment, back": {func(g *raster.Grid) { g.Transform[0] -= 2.5; g.Transform[3] += 2 },
+			"its pixels lie 0.25 pixel to the left and 0.2 pixel up from theirs"},
+		"CRS":      {func(g *raster.Grid) { g.CRS.Code = "EPSG:32632" }, "CRS EPSG:32632"},
+		"no CRS":   {func(g *raster.Grid) { g.CRS = raster.CRS{} }, "CRS none, not EPSG:32631"},
+		"rotation": {func(g *raster.Grid) { g.Transform[2] = 1 }, "rotated"},
 		"no georeference": {func(g *raster.Grid) {
 			*g = raster.Grid{Width: 40, Height: 30,
 				Transform: raster.Identity}

@@ -188,7 +188,8 @@ func OffGrid(g, ref raster.Grid) string {
 			d = append(d, "the reference has pixels of size 0")
 		} else if fc, fr := col-math.Round(col),
 			row-math.Round(row); math.Abs(fc) > alignTolerance || math.Abs(fr) > alignTolerance {
-			d = append(d, fmt.Sprintf("its pixels lie %.4g pixel to the right and %.4g pixel down from theirs", fc, fr))
+			d = append(d, fmt.Sprintf("its pixels lie %s and %s from theirs", shiftText(fc, "to the right", "to the left"),
+				shiftText(fr, "down", "up")))
 		} else if math.Abs(col) > math.MaxInt32 || math.Abs(row) > math.MaxInt32 {
 			d = append(d, "it lies more than 2^31 pixels away")
 		}
@@ -197,6 +198,14 @@ func OffGrid(g, ref raster.Grid) string {
 		d = append(d, fmt.Sprintf("CRS %v, not %v", g.CRS, ref.CRS))
 	}
 	return strings.Join(d, "; ")
+}
+
+// shiftText describes a shift in pixels, whose direction is back if it is negative.
+func shiftText(pixels float64, forward, back string) string {
+	if pixels < 0 {
+		forward = back
+	}
+	return fmt.Sprintf("%.4g pixel %s", math.Abs(pixels), forward)
 }
 
 func pixelSize(g raster.Grid) string {
