@@ -2,7 +2,7 @@ package deflate
 
 import "math/bits"
 
-// groupPixels is the number of pixels in whose pairs matches are sought at once.
+// groupPixels is the number of pixels at which matches are sought at once.
 const groupPixels = 1024
 
 // pairTable holds the last place of pixels with the same hash of four bytes, modulo 65536. Places
@@ -17,7 +17,7 @@ type candidates struct {
 }
 
 // find sets the candidates of the n pixels of src from at on, and enters their places in table,
-// which has none from at on. At the last pixel there are eight bytes.
+// which has none from at on. Eight bytes can be loaded at the last pixel.
 //
 // It has no branches on the pixels. Whether a pair repeats is random, and such a branch would often
 // be mispredicted.

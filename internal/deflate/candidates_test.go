@@ -1,6 +1,7 @@
 package deflate
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -119,6 +120,39 @@ func TestRepeatsOfFirstPixelsTakeLittle(t *testing.T) {
 		if len(stream) > most {
 			t.Errorf("%s: %d bytes, at most %d are expected", kind, len(stream), most)
 		}
+	}
+}
+
+// TestInterpolatedPixelsTakeLess encodes a scene interpolated to a third of its pixel size. Longer
+// matches than those of pixels must be chosen.
+func TestInterpolatedPixelsTakeLess(t *testing.T) {
+	const side, factor = 256, 3
+	r := rand.New(rand.NewPCG(6, 4))
+	coarse := make([][]int, side/factor+2)
+	for y := range coarse {
+		coarse[y] = make([]int, side/factor+2)
+		for x := range coarse[y] {
+			coarse[y][x] = 8000 + r.IntN(600)
+		}
+	}
+	var data []byte
+	for y := range side {
+		before := 0
+		for x := range side {
+			above, below := coarse[y/factor], coarse[y/factor+1]
+			i, u, v := x/factor, x%factor, y%factor
+			row := func(c []int) int { return c[i]*(factor-u) + c[i+1]*u }
+			value := (row(above)*(factor-v) + row(below)*v) / factor / factor
+			data = binary.LittleEndian.AppendUint16(data, uint16(value-before))
+			before = value
+		}
+	}
+	e := NewEncoder(Options{Element: 2, Row: 2 * side, Predictor: 2})
+	pixels := len(encodeBy(e, (*Encoder).pixels, data))
+	stream := e.AppendZlib(nil, data)
+	check(t, stream, data)
+	if len(stream) > pixels*95/100 {
+		t.Errorf("%d bytes, expected at most 95 %% of the %d by matches of pixels", len(stream), pixels)
 	}
 }
 

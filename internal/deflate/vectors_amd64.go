@@ -148,24 +148,19 @@ func (v vectors) find(c *candidates, table *pairTable, src []byte, at, n int) in
 
 // take is candidates.take up to a special match: of eight bytes or more, at a distance of one or
 // two, with the beginning of src, or after more than 16 literals. It returns the bits of found that
-// are left.
-func (v vectors) take(
+// are left. The vectors must not be portable.
+func (vectors) take(
 	tokens *[mostTokens]uint32, n int, src []byte, found uint64, dists *[64]uint16, lens *[64]uint8, base, done int,
 ) (next, to int, rest uint64) {
-	if v == portable {
-		return n, done, found
-	}
 	const most = 96 // more than 64 pixels and 16 literals take, with what is stored beyond
 	p := tokens[n : n+most]
 	next, to, rest = takeBMI2(&p[0], src, found, dists, lens, base, done)
 	return n + next, to, rest
 }
 
-// tokens writes tokens, up to a run of literals or the end of the memory. It returns how many.
-func (v vectors) tokens(c *code, out []byte, at int, acc, n uint64, tokens []uint32) (int, uint64, uint64, int) {
-	if v == portable {
-		return at, acc, n, 0
-	}
+// tokens writes tokens, up to a run of literals or the end of the memory, and returns how many. The
+// vectors must not be portable.
+func (vectors) tokens(c *code, out []byte, at int, acc, n uint64, tokens []uint32) (int, uint64, uint64, int) {
 	count, written, acc, n := tokensBMI2(out[at:], tokens, &c.first, &c.second, acc, n)
 	return at + written, acc, n, count
 }

@@ -17,11 +17,11 @@ func (vectors) write(_ *code, _ []byte, at int, acc, n uint64, p []byte) (int, u
 func (vectors) find(*candidates, *pairTable, []byte, int, int) int { return 0 }
 
 func (vectors) take(
-	_ *[mostTokens]uint32, n int, _ []byte, found uint64, _ *[64]uint16, _ *[64]uint8, _, done int,
+	*[mostTokens]uint32, int, []byte, uint64, *[64]uint16, *[64]uint8, int, int,
 ) (int, int, uint64) {
-	return n, done, found
+	panic("not for this processor")
 }
 
-func (vectors) tokens(_ *code, _ []byte, at int, acc, n uint64, _ []uint32) (int, uint64, uint64, int) {
-	return at, acc, n, 0
+func (vectors) tokens(*code, []byte, int, uint64, uint64, []uint32) (int, uint64, uint64, int) {
+	panic("not for this processor")
 }

@@ -23,7 +23,7 @@ import (
 const indexVariable = "AWS_BATCH_JOB_ARRAY_INDEX"
 
 // Start writes the endpoint into the secret and submits the workers. On an error it terminates what
-// was submitted. When ctx is done, it returns within 4 s, of which a running submission has 2 s to
+// was submitted. When ctx is done, it returns within 4 s and gives a running submission 2 s to
 // finish; the error names what could not be terminated in that time.
 func (k *launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
 	if err := errors.Join(k.o.validate(), leatbatch.ValidateStart(&o)); err != nil {

@@ -21,7 +21,7 @@ type array struct {
 }
 
 // Start submits the workers. On an error it cancels what was submitted. When ctx is done, it
-// returns within 4 s, of which a running sbatch has 2 s to finish; the error names what could not
+// returns within 4 s and gives a running sbatch 2 s to finish; the error names what could not
 // be canceled in that time.
 func (k *launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
 	if err := errors.Join(k.validate(), validateStart(&o)); err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // Chooser chooses the coding of an output by encoding samples with each candidate. The samples are
-// rows of the first four tiles, in the file's order, of which at least a tenth of the pixels are
-// valid and not all equal. It compares sizes only, so the choice is the same on every machine and
+// rows of the first four tiles, in the file's order, that have at least a tenth of valid pixels and
+// not only equal ones. It compares sizes only, so the choice is the same on every machine and
 // with any number of workers. Tiles that are finished before the choice is made are encoded with
 // the type's default, and again at the end if the choice differs.
 type Chooser struct {
