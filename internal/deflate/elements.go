@@ -68,9 +68,11 @@ func (e *Encoder) elements(tokens []uint32, src []byte, at, end int) int {
 			continue
 		}
 		to := i + length
-		if i < done {
-			tokens[n-1] -= uint32(done - i) // the match before ends within this element
-		} else {
+		if n > 0 {
+			// A match before may end within this element. This is random, and without a branch.
+			tokens[n-1] -= uint32(max(done-i, 0))
+		}
+		if i > done {
 			from := i
 			for from > done && from-d >= 8 && length < maxMatch {
 				k := bits.LeadingZeros64(load(src, from-8)^load(src, from-8-d)) >> 3
