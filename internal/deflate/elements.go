@@ -5,9 +5,19 @@ import "math/bits"
 // elementGuard is the number of bytes at the end of a block in which elements begins no match.
 const elementGuard = 16
 
-// elementBits is the number of index bits of two tables: the last places of four bytes and of eight
-// at the beginning of an element. Entries of a window in smaller tables often replace each other.
+// elementBits is the number of index bits of each half of an elementTable. Entries of a window in
+// smaller tables often replace each other.
 const elementBits = 15
+
+// elementTable holds the last places, modulo 65536, of the four bytes at the beginning of an
+// element, and then those of eight. Places that have not been entered are 0.
+type elementTable [2 << elementBits]uint16
+
+// enter enters i, where an element begins.
+func (t *elementTable) enter(src []byte, i int) {
+	v := load(src, i)
+	t[fourHash(v)], t[eightHash(v)] = uint16(i), uint16(i)
+}
 
 const (
 	lazyLength = 12 // a match of this length ends the search for a longer one
@@ -28,31 +38,39 @@ func (e *Encoder) elements(tokens []uint32, src []byte, at, end int) int {
 	if e.kind == pixels {
 		last = enteredPixels * step
 	}
-	table := e.places(tableSize)
-	four, eight := (*[1 << elementBits]uint16)(table), (*[1 << elementBits]uint16)(table[1<<elementBits:])
+	table := (*elementTable)(e.places(len(elementTable{})))
 	mask := step - 1
 	stop := end - elementGuard
 	n, i, done := 0, at, at // done: all before it has tokens
 	for i < stop {
 		v := load(src, i)
 		h, g := fourHash(v), eightHash(v)
-		d, dist := int(uint16(i)-four[h]), int(uint16(i)-eight[g])
-		four[h], eight[g] = uint16(i), uint16(i)
+		d, dist := int(uint16(i)-table[h]), int(uint16(i)-table[g])
+		table[h], table[g] = uint16(i), uint16(i)
 		x, y := load(src, max(i-d, 0))^v, load(src, max(i-dist, 0))^v
 		length := 0
 		// One branch for both: a difference is negative if its word is 0.
 		if int64((uint64(uint32(x))-1)|(uint64(uint32(y))-1)) < 0 {
-			if length, dist = longer(src, v, i, dist, row, end); length > 0 {
+			// This is longer, without a call.
+			if y == 0 && inWindow(dist, i) {
+				length = matchEnd(src, i+8, dist, min(end, i+elementMatch)) - i
+			}
+			if i >= row && load(src, i-row) == v && row != dist {
+				if l := matchEnd(src, i+8, row, min(end, i+elementMatch)) - i; l > length {
+					length, dist = l, row
+				}
+			}
+			if length > 0 {
 				d = dist
 				for e.lazy && length < lazyLength && i+step < stop {
 					j := i + step
 					v := load(src, j)
 					h, g := fourHash(v), eightHash(v)
-					l, dist := longer(src, v, j, int(uint16(j)-eight[g]), row, end)
+					l, dist := longer(src, v, j, int(uint16(j)-table[g]), row, end)
 					if l <= length {
 						break
 					}
-					four[h], eight[g] = uint16(j), uint16(j)
+					table[h], table[g] = uint16(j), uint16(j)
 					i, length, d = j, l, dist
 				}
 			} else if uint32(x) == 0 && inWindow(d, i) {
@@ -93,11 +111,17 @@ func (e *Encoder) elements(tokens []uint32, src []byte, at, end int) int {
 		n = appendMatch(tokens, n, distToken(uint32(d)), length, minMatch+step)
 		done = to
 		next := max(i+step, to&^mask)
+		if size := next - i; last == 2*step && last < size && size <= elementMatch && next <= stop {
+			// The loop below, for most matches of pixels.
+			table.enter(src, next-2*step)
+			table.enter(src, next-step)
+			i = next
+			continue
+		}
 		for i < next {
 			piece := min(i+elementMatch, next)
 			for i = max(i+step, piece-last); i < min(piece, stop); i += step {
-				v := load(src, i)
-				four[fourHash(v)], eight[eightHash(v)] = uint16(i), uint16(i)
+				table.enter(src, i)
 			}
 			i = piece
 		}
@@ -108,15 +132,13 @@ func (e *Encoder) elements(tokens []uint32, src []byte, at, end int) int {
 // elementsAfterWindow is elements after the elements of the window before at have been entered in
 // the tables. For differences of 16 bits, a quarter of the window is enough.
 func (e *Encoder) elementsAfterWindow(tokens []uint32, src []byte, at, end int) int {
-	table, limit := e.places(tableSize), min(at, end-7)
-	four, eight := (*[1 << elementBits]uint16)(table), (*[1 << elementBits]uint16)(table[1<<elementBits:])
+	table, limit := (*elementTable)(e.places(len(elementTable{}))), min(at, end-7)
 	before := window
 	if e.kind == pixels {
 		before = window / 4
 	}
 	for i := max(0, at-before); i < limit; i += e.step {
-		v := load(src, i)
-		four[fourHash(v)], eight[eightHash(v)] = uint16(i), uint16(i)
+		table.enter(src, i)
 	}
 	return e.elements(tokens, src, at, end)
 }
@@ -142,7 +164,7 @@ func longer(src []byte, v uint64, i, d, row, end int) (length, dist int) {
 
 func fourHash(v uint64) uint32 { return uint32(v) * 2654435761 >> (32 - elementBits) }
 
-func eightHash(v uint64) uint64 { return v * hashPrime >> (64 - elementBits) }
+func eightHash(v uint64) uint64 { return v*hashPrime>>(64-elementBits) | 1<<elementBits }
 
 // matchLength returns the length of the match at i and distance d, which ends at end at the latest.
 // x is the XOR of its first eight bytes.
