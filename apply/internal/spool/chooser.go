@@ -33,7 +33,7 @@ type sample struct {
 
 // trial has what one worker needs to encode samples with each candidate.
 type trial struct {
-	encoders []*tiffwrite.Encoder // of the last sample's shape; nil before the first sample
+	encoders []*tiffwrite.Encoder // of the last sample's shape, by candidate; nil until they are used
 	shape    tiffwrite.TileShape  // of the last sample
 	pixels   []byte               // of the last sample
 	out      []byte               // memory for an encoded sample, if spare is too small
@@ -168,12 +168,12 @@ func (c *Chooser) sampleOf(index int, tile []byte, t *trial) []byte {
 // upTo16 rounds the side of a tile up to one that TIFF allows.
 func upTo16(n int) int { return (n + 15) / 16 * 16 }
 
-// try returns the sizes of a sample of t.shape by candidate.
+// try returns the sizes of a sample of t.shape by candidate. A slower level takes most of the time
+// of a trial. Where level 1 without a predictor keeps three quarters, and another predictor is
+// smaller, the slower level gets the size of level 1: it would find nothing that repeats.
 func (c *Chooser) try(sample []byte, t *trial, memory *tiffwrite.Memory) ([]int, error) {
 	if t.encoders == nil {
-		for _, candidate := range c.l.Candidates {
-			t.encoders = append(t.encoders, tiffwrite.NewEncoderIn(memory, t.shape, candidate))
-		}
+		t.encoders = make([]*tiffwrite.Encoder, len(c.l.Candidates))
 	}
 	// A compressor may append a chunk twice before it keeps the shorter one.
 	out, most := t.spare[:0], len(sample)+128<<10
@@ -182,14 +182,46 @@ func (c *Chooser) try(sample []byte, t *trial, memory *tiffwrite.Memory) ([]int,
 		out = t.out
 	}
 	sizes := make([]int, len(c.l.Candidates))
-	for i, enc := range t.encoders {
-		b, err := enc.Encode(out, sample)
-		if err != nil {
-			return nil, err
+	encode := func(i int) error {
+		if t.encoders[i] == nil {
+			t.encoders[i] = tiffwrite.NewEncoderIn(memory, t.shape, c.l.Candidates[i])
 		}
+		b, err := t.encoders[i].Encode(out, sample)
 		sizes[i] = len(b)
+		return err
+	}
+	least := len(sample)
+	for i := range sizes {
+		if !c.slower(i) {
+			if err := encode(i); err != nil {
+				return nil, err
+			}
+			least = min(least, sizes[i])
+		}
+	}
+	for i := range sizes {
+		switch {
+		case !c.slower(i):
+		case c.l.Candidates[i].Predictor == 1 && sizes[i-1] > least && sizes[i-1] > len(sample)/4*3:
+			sizes[i] = sizes[i-1]
+		default:
+			if err := encode(i); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return sizes, nil
+}
+
+// slower reports whether a candidate has another level of deflate than the one before it, which has
+// level 1 and the same predictor.
+func (c *Chooser) slower(i int) bool {
+	return i > 0 && c.l.Candidates[i].Level > 1 && c.l.Candidates[i-1] == level1(c.l.Candidates[i])
+}
+
+func level1(c tiffwrite.Coding) tiffwrite.Coding {
+	c.Level = 1
+	return c
 }
 
 // finish decides with the samples there are, or takes the default if there are none.

@@ -2,6 +2,9 @@ package spool
 
 import (
 	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"leat/block"
@@ -54,5 +57,73 @@ func TestSamples(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSlowLevels compares trials, which leave out slower levels that can't win, with the sizes by
+// each candidate.
+func TestSlowLevels(t *testing.T) {
+	t.Parallel()
+	const side = 256
+	r := rand.New(rand.NewPCG(5, 1))
+	ramp := func(i int) float64 { return float64(i%side*3 + i/side) }
+	for name, c := range map[string]struct {
+		pixel   func(i int) float64
+		leftOut bool
+	}{
+		"noise":                 {func(int) float64 { return r.Float64() }, true},
+		"ratios":                {func(i int) float64 { return (300 + ramp(i)) / (1000 + 200*r.Float64()) }, true},
+		"ramp":                  {ramp, false},
+		"few values":            {func(int) float64 { return []float64{0.1, 0.7, 3}[r.IntN(3)] }, false},
+		"heights, whole metres": {func(i int) float64 { return math.Round(ramp(i)/20 + 3*r.Float64()) }, false},
+	} {
+		for _, typ := range []ndarray.DType{ndarray.Float32, ndarray.Float64} {
+			l, err := NewLayout(Spec{Output: "out", Blocks: block.Plan{Width: side, Height: side, WindowWidth: side, WindowHeight: side},
+				File: tiffwrite.FileSpec{Path: "a.tif", Width: side, Height: side, Bands: 1, Type: typ,
+					TileWidth: side, TileHeight: side},
+				Candidates: tiffwrite.Candidates(typ, tiffwrite.Deflate)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := ndarray.New(ndarray.Float64, side, side)
+			for i := range ndarray.Slice[float64](a) {
+				ndarray.Slice[float64](a)[i] = c.pixel(i)
+			}
+			tile := a.Raw()
+			if typ == ndarray.Float32 {
+				b := ndarray.New(typ, side, side)
+				for i, v := range ndarray.Slice[float64](a) {
+					ndarray.Slice[float32](b)[i] = float32(v)
+				}
+				tile = b.Raw()
+			}
+			chooser, mine := NewChooser(l, nil), trial{}
+			sample := chooser.sampleOf(0, tile, &mine)
+			got, err := chooser.try(sample, &mine, new(tiffwrite.Memory))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []int
+			for _, candidate := range l.Candidates {
+				b, err := tiffwrite.NewEncoder(mine.shape, candidate).Encode(nil, sample)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want = append(want, len(b))
+			}
+			const slow = 1
+			if (mine.encoders[slow] == nil) != c.leftOut {
+				t.Errorf("%s of %v: level 6 left out: %v, sizes %v of %d", name, typ, !c.leftOut, want, len(sample))
+			}
+			if c.leftOut {
+				if least := min(want[0], want[2]); want[slow] < least {
+					t.Errorf("%s of %v: level 6 was left out, but is the smallest: %v", name, typ, want)
+				}
+				want[slow] = want[0]
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s of %v: sizes %v, expected %v", name, typ, got, want)
+			}
+		}
 	}
 }
