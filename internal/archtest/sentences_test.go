@@ -24,8 +24,8 @@ var (
 )
 
 // TestSentencesAreShort checks the lengths of sentences in README.md and docs, except in generated
-// pages and the benchmarks. The guides, the tutorial, the recipes and the format of caches have the
-// lower limit. Code, tables and headings do not count. A code span and a link are a word each.
+// pages. The guides, the tutorial, the recipes and the format of caches have the lower limit. Code,
+// tables and headings do not count. A code span and a link are a word each.
 func TestSentencesAreShort(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
@@ -45,7 +45,7 @@ func TestSentencesAreShort(t *testing.T) {
 		name, _ := filepath.Rel(root, page)
 		most := wordsOfPages
 		switch dir := filepath.Base(filepath.Dir(name)); {
-		case dir == "reference" || name == "docs/benchmarks.md" || name == "docs/format/json.md":
+		case dir == "reference" || name == "docs/format/json.md":
 			continue
 		case dir == "guide" || name == "docs/tutorial.md" || name == "docs/recipes.md" || name == "docs/format/cache.md":
 			most = wordsOfGuides

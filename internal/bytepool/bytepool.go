@@ -2,7 +2,7 @@
 //
 // It holds slices in sync.Pools, one per range of capacities, so the garbage collector frees slices
 // that are not reused soon. For a slice of 100 KiB, collection costs more than the copy into it
-// (docs/benchmarks.md).
+// (docs/benchmarks/cache.md).
 package bytepool
 
 import (

@@ -4,7 +4,7 @@
 // It complements github.com/klauspost/compress/flate, because decoding is the largest part of a job
 // on compressed rasters, and a reader of streams checks at every byte what is known of a tile from
 // the start. Reading from a stream, dictionaries, gzip and bare deflate data are left to that
-// library. docs/benchmarks.md compares the speed with that of libdeflate.
+// library. docs/benchmarks/inflate.md compares the speed with that of libdeflate.
 //
 // The techniques are those of libdeflate: a buffer of 64 bits that is filled by one load, tables
 // whose entries describe a word completely, one loop that does not check the ends and one that

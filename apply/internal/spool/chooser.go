@@ -43,8 +43,8 @@ type trial struct {
 const (
 	trialTiles = 4
 	// A sample has at most sampleRows rows of a tile, half of them from the top and half from the
-	// bottom. Twice as many from the top alone represent a tile less well; docs/benchmarks.md has
-	// the measurements.
+	// bottom. Twice as many from the top alone represent a tile less well:
+	// docs/benchmarks/small-file.md has the measurements.
 	sampleRows = 64
 )
 
