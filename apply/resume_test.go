@@ -101,7 +101,7 @@ func resumeInputs(t *testing.T) string {
 	for i, name := range []string{"red.tif", "nir.tif"} {
 		px := holes(terrain[uint16](resumeSide, resumeSide, uint64(i)), resumeSide, 50, 0, uint64(i))
 		write(t, filepath.Join(dir, name), mapGrid(resumeSide, resumeSide, 0, 0), px,
-			func(o *Output) { o.Nodata = "0" })
+			func(o *Output) { o.Nodata, o.Scale, o.Offset, o.Unit = "0", 0.0001, -0.1, name })
 	}
 	return dir
 }

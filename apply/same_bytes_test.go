@@ -95,7 +95,7 @@ func sceneOf(t testing.TB, w, h int) (red, nir string) {
 	for i, p := range []*string{&red, &nir} {
 		px := holes(terrain[uint16](w, h, uint64(i)), w, 50, 0, uint64(i))
 		*p = write(t, filepath.Join(dir, fmt.Sprintf("b%d.tif", i)), grid, px, func(o *Output) {
-			o.Nodata = "0"
+			o.Nodata, o.Scale, o.Offset, o.Unit = "0", 0.0001, -0.1, "1"
 			o.TileSize = []int{256, 208}[i]
 		})
 	}

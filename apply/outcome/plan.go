@@ -74,6 +74,7 @@ type PlanOutput struct {
 	Type       string // "from the first block" if unknown
 	Bands      int    // 0 if unknown
 	Nodata     string
+	Scalings   []Scaling // of the bands; empty if their number is unknown
 	Coding     string
 	TileWidth  int
 	TileHeight int

@@ -50,10 +50,11 @@ type Counts struct {
 // BandResult holds the statistics of the pixels of one band, in stored values, before scale and
 // offset. Pixels is 0 if the job asked for none.
 type BandResult struct {
-	Name   string // description of the band; "" if it has none
-	Pixels int64  // all of them
-	Valid  int64  // not masked, nodata, NaN or infinite
-	NaN    int64
+	Name    string // description of the band; "" if it has none
+	Scaling Scaling
+	Pixels  int64 // all of them
+	Valid   int64 // not masked, nodata, NaN or infinite
+	NaN     int64
 	// Infinite pixels count in no other field but Pixels and ValidPercent: one of them would make
 	// Mean and StdDev useless.
 	Infinite     int64

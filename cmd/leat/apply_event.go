@@ -149,8 +149,8 @@ func newResultDoc(o *outcome.OutputResult) resultDoc {
 		nodata = newPixelValue(o.Nodata.String())
 	}
 	for i, b := range o.Bands {
-		band := resultBandDoc{bandDoc: bandDoc{i + 1, o.Type.String(), nodata}, Name: b.Name, Pixels: b.Pixels,
-			ValidPixels: b.Valid, NaNPixels: b.NaN}
+		band := resultBandDoc{bandDoc: newBandDoc(i, o.Type.String(), nodata, b.Scaling), Name: b.Name,
+			Pixels: b.Pixels, ValidPixels: b.Valid, NaNPixels: b.NaN}
 		if b.Valid > 0 {
 			band.Statistics = &statsDoc{newJSONFloat(b.Min), newJSONFloat(b.Max), newJSONFloat(b.Mean),
 				newJSONFloat(b.StdDev), newJSONFloat(b.ValidPercent), true}

@@ -175,7 +175,7 @@ var fieldHints = map[string]string{
 	"Input.List":      "give the name once for each file: -i NAME=FILE -i NAME=FILE",
 	"Input.Layers":    "use --bands to select bands",
 	"Input.Nodata":    "see --input-nodata",
-	"Input.Scale":     "see --input-scale",
+	"Input.Scale":     "see --input-scale; --unscale applies the scales of files",
 	"Input.Offset":    "see --input-scale",
 	"Input.Groups":    "see --group",
 	"Input.Resample":  "see --resample",

@@ -81,9 +81,6 @@ type infoBand struct {
 	Name       string            `json:"name,omitempty"`
 	Stored     string            `json:"stored_type,omitempty"` // the type in the file, where that is another
 	Color      string            `json:"color"`                 // gray, red, alpha and so on; undefined
-	Scale      jsonFloat         `json:"scale"`                 // value = pixel * scale + offset
-	Offset     jsonFloat         `json:"offset"`
-	Unit       string            `json:"unit,omitempty"`
 	Colors     int               `json:"color_table_entries,omitempty"`
 	Statistics *statsDoc         `json:"statistics"` // null: the file holds none
 	Metadata   map[string]string `json:"metadata,omitempty"`
@@ -117,8 +114,8 @@ func newInfoDoc(src raster.Source) *infoDoc {
 	var pixelBytes int64
 	for i, b := range info.Bands {
 		pixelBytes += int64(b.Type.Size())
-		band := infoBand{bandDoc: bandDoc{Band: i + 1, Type: b.Type.String()}, Name: b.Name, Stored: b.Stored,
-			Color: string(b.Color), Scale: jsonFloat(b.Scale), Offset: jsonFloat(b.Offset), Unit: b.Unit,
+		band := infoBand{bandDoc: bandDoc{Band: i + 1, Type: b.Type.String(), Scale: jsonFloat(b.Scale),
+			Offset: jsonFloat(b.Offset), Unit: b.Unit}, Name: b.Name, Stored: b.Stored, Color: string(b.Color),
 			Colors: len(b.Colors), Statistics: storedStats(b.Metadata), Metadata: b.Metadata}
 		if b.Nodata != nil {
 			band.Nodata = newPixelValue(b.Nodata.String())

@@ -111,9 +111,9 @@ func TestInfoContinuesAfterUnreadableFile(t *testing.T) {
 
 func TestInfoLineOfScale(t *testing.T) {
 	for want, b := range map[string]infoBand{
-		"value = pixel x 0.0001 - 0.1": {Scale: 0.0001, Offset: -0.1},
-		"value = pixel x 2 + 0":        {Scale: 2},
-		"":                             {Scale: 1},
+		"value = pixel x 0.0001 - 0.1": {bandDoc: bandDoc{Scale: 0.0001, Offset: -0.1}},
+		"value = pixel x 2 + 0":        {bandDoc: bandDoc{Scale: 2}},
+		"":                             {bandDoc: bandDoc{Scale: 1}},
 	} {
 		if b.Color = "gray"; b.line() != want {
 			t.Errorf("%q, want %q", b.line(), want)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"leat/apply/outcome"
 	"leat/internal/georef"
 	"leat/internal/terminal"
 	"leat/raster"
@@ -154,6 +155,14 @@ type bandDoc struct {
 	Band   int         `json:"band"`   // counted from 1
 	Type   string      `json:"type"`   // as --type takes it, such as uint8 or float32
 	Nodata *pixelValue `json:"nodata"` // null: none
+	Scale  jsonFloat   `json:"scale"`  // value = pixel * scale + offset
+	Offset jsonFloat   `json:"offset"`
+	Unit   string      `json:"unit,omitempty"`
+}
+
+// newBandDoc describes a band, counted from 0.
+func newBandDoc(i int, typ string, nodata *pixelValue, s outcome.Scaling) bandDoc {
+	return bandDoc{i + 1, typ, nodata, jsonFloat(s.Scale), jsonFloat(s.Offset), s.Unit}
 }
 
 // tileDoc is what --json has of how every raster is stored.

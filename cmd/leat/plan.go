@@ -85,6 +85,9 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 			fmt.Fprintf(t, "tiles of %d x %d, ", o.TileWidth, o.TileHeight)
 		}
 		fmt.Fprintf(t, "%s\n", o.Coding)
+		if text := scalingsText(o.Scalings); text != "" {
+			fmt.Fprintf(t, "\t%s\n", terminal.Name(text))
+		}
 		if o.Polygons {
 			fmt.Fprintln(t, "\tpolygons of connected pixels of equal value")
 			continue
@@ -110,6 +113,30 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 		_, err = fmt.Fprintf(w, "%s: %s\n", m.text, m.hint)
 	}
 	return stdoutError(err)
+}
+
+// scalingsText describes scales, offsets and units by band: once where all bands have the same, ""
+// where none has any.
+func scalingsText(list []outcome.Scaling) string {
+	var parts []string
+	for from := 0; from < len(list); {
+		to := from + 1
+		for to < len(list) && list[to] == list[from] {
+			to++
+		}
+		text := list[from].String()
+		switch {
+		case to-from == len(list):
+			return text
+		case text == "":
+		case to-from == 1:
+			parts = append(parts, fmt.Sprintf("band %d: %s", to, text))
+		default:
+			parts = append(parts, fmt.Sprintf("bands %d to %d: %s", from+1, to, text))
+		}
+		from = to
+	}
+	return strings.Join(parts, "; ")
 }
 
 // itemText describes a part of a list: the number of its item, if it has one, and its time, if it
@@ -255,7 +282,11 @@ func newPlanDoc(p *outcome.Plan) *planDoc {
 			if o.Table {
 				break
 			}
-			f.Bands = append(f.Bands, bandDoc{Band: i + 1, Type: o.Type, Nodata: newPixelValue(o.Nodata)})
+			scaling := outcome.Scaling{Scale: 1}
+			if i < len(o.Scalings) {
+				scaling = o.Scalings[i]
+			}
+			f.Bands = append(f.Bands, newBandDoc(i, o.Type, newPixelValue(o.Nodata), scaling))
 		}
 		d.Outputs = append(d.Outputs, f)
 	}

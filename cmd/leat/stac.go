@@ -235,9 +235,9 @@ func newAsset(ctx context.Context, in *stores.Stores, item string, spec apply.Ou
 		return a, err
 	}
 	for _, b := range o.Bands {
-		a.Bands = append(a.Bands, stac.Band{Name: b.Name, Unit: spec.Unit, Scale: spec.Scale, Offset: spec.Offset,
-			Pixels: b.Pixels, Valid: b.Valid, ValidPercent: b.ValidPercent, Min: b.Min, Max: b.Max, Mean: b.Mean,
-			StdDev: b.StdDev})
+		a.Bands = append(a.Bands, stac.Band{Name: b.Name, Unit: b.Scaling.Unit, Scale: b.Scaling.Scale,
+			Offset: b.Scaling.Offset, Pixels: b.Pixels, Valid: b.Valid, ValidPercent: b.ValidPercent, Min: b.Min,
+			Max: b.Max, Mean: b.Mean, StdDev: b.StdDev})
 	}
 	if o.Format != "GTiff" {
 		return a, nil

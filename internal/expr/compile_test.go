@@ -395,6 +395,101 @@ func TestRefsOmitUnusedBands(t *testing.T) {
 	}
 }
 
+func TestSelectedBands(t *testing.T) {
+	in := scene()
+	scaled := Band{Type: ndarray.Uint16, Scale: 0.1}
+	in["scaled"] = Input{Files: []File{{Bands: []Band{scaled}}}}
+	masked := Band{Type: ndarray.Uint16, Masked: true}
+	file := File{Bands: []Band{masked}}
+	in["m"] = Input{List: true, Files: []File{file, file, file}}
+	for _, c := range []struct {
+		text string
+		opts Options
+		want string // of the bands, with ! after those that the type does not hold
+	}{
+		{"a", Options{}, "a[1]"},
+		{"[a, b + 1, two]", Options{}, "a[1]; ; two[1]; two[2]"},
+		{"a > 3 ? 0 : a", Options{}, "a[1]"},
+		{"b > 3 ? nodata : a", Options{}, "a[1]"},
+		{"where(b > 3, a, b)", Options{}, "b[1] a[1]"},
+		{"recode(b, [1, 2], [10, 20], a)", Options{}, "a[1]"},
+		{"recode(a, [1, 2], [10, 20])", Options{}, ""},
+		{"coalesce(m)", Options{}, "m[1] m[1] m[1]"},
+		{"first(t)", Options{}, "t[1]"}, // always valid
+		{"last(m)", Options{}, "m[1] m[1] m[1]"},
+		{"pick(t, b)", Options{}, "t[1] t[1] t[1]"},
+		{"mode(t)", Options{}, "t[1] t[1] t[1]"},
+		{"fill(m[1], 7)", Options{}, "m[1]"},
+		{"min(a, b, 5)", Options{}, "a[1] b[1]"},
+		{"max(t)", Options{}, "t[1] t[1] t[1]"},
+		{"clip(a, 1, b)", Options{}, "a[1] b[1]"},
+		{"focal_max(a, 3)", Options{}, "a[1]"},
+		{"shift(a, 1, 1)", Options{}, "a[1]"},
+		{"abs(a)", Options{}, "a[1]"},
+		{"round(a)", Options{}, "a[1]"},
+		{"v = a; b > 3 ? v : nodata", Options{}, "a[1]"},
+		{"f", Options{}, "f[1]"},
+		{"int64", Options{}, "int64[1]"},
+
+		{"a", Options{Type: ndarray.Float32}, "a[1]"},
+		{"a", Options{Type: ndarray.Int16}, "a[1]!"},
+		{"min(a, 300)", Options{Type: ndarray.Int16}, "a[1]"},
+		{"a", Options{Type: ndarray.Float16}, "a[1]!"},
+		{"a % 5 > 1 ? rgb[1] : nodata", Options{Type: ndarray.Float16}, "rgb[1]"},
+		{"uint32", Options{Type: ndarray.Float32}, "uint32[1]!"},
+		{"int64", Options{Type: ndarray.Float64}, "int64[1]"},
+		{"f", Options{Type: ndarray.Float64}, "f[1]"},
+		{"g", Options{Type: ndarray.Float32}, "g[1]!"},
+		{"f", Options{Type: ndarray.Int32}, "f[1]!"},
+		{"rgb[1] > 3 ? 300 : rgb[1]", Options{Type: ndarray.Uint8}, "rgb[1]!"},
+
+		{"a", Options{Scale: 0.5}, ""},
+		{"a", Options{Offset: 1}, ""},
+		{"scaled", Options{}, ""},
+		{"a > 3 ? scaled : a", Options{}, ""},
+		{"[scaled, a]", Options{}, "; a[1]"},
+		{"5", Options{}, ""},
+		{"a * 1", Options{}, ""},
+		{"+a", Options{}, "a[1]"},
+		{"a & 65535", Options{}, ""},
+		{"a << 0", Options{}, ""},
+		{"a ** 1", Options{}, ""},
+		{"bits(a, 0, 15)", Options{}, ""},
+		{"float32(a)", Options{}, ""},
+		{"-a", Options{}, ""},
+		{"a > 3", Options{}, ""},
+		{"mean(t)", Options{}, ""},
+		{"focal_mean(a, 3)", Options{}, ""},
+		{"median(t)", Options{}, ""},
+		{"x > 3 ? x : a", Options{}, ""},
+	} {
+		p, err := compileText(c.text, in, &c.opts)
+		if err != nil {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		var bands []string
+		for i := range p.Bands() {
+			refs, exact := p.SelectedBands(i + 1)
+			text := strings.Join(refTexts(refs), " ")
+			if len(refs) > 0 && !exact {
+				text += "!"
+			}
+			bands = append(bands, text)
+		}
+		if got := strings.Join(bands, "; "); got != c.want {
+			t.Errorf("%s with type %v: selects %q, want %q", c.text, c.opts.Type, got, c.want)
+		}
+	}
+}
+
+func refTexts(refs []Ref) (texts []string) {
+	for _, r := range refs {
+		texts = append(texts, r.String())
+	}
+	return texts
+}
+
 func TestProgramString(t *testing.T) {
 	p, err := compileText("t[2] - rgb[3] / 2", scene(), &Options{Type: ndarray.Int16, Scale: 0.5, Nodata: "-1"})
 	if err != nil {

@@ -38,8 +38,8 @@ func (c *compiler) finish(e *Expr, vs []val, opts *Options) (*Output, error) {
 	for _, v := range vs {
 		invalid = invalid || v.mask != 0 || v.nan
 	}
-	o := &Output{text: e.text, bands: len(vs), invalid: invalid, copied: make([]*Ref, len(vs)), usesPlace: c.placed,
-		usesGeodetic: c.geodetic}
+	o := &Output{text: e.text, bands: len(vs), invalid: invalid, copied: make([]*Ref, len(vs)),
+		selected: make([]selectedBands, len(vs)), usesPlace: c.placed, usesGeodetic: c.geodetic}
 	for i, v := range vs {
 		mask := v.mask
 		if v.konst && v.nan {
@@ -56,6 +56,7 @@ func (c *compiler) finish(e *Expr, vs []val, opts *Options) (*Output, error) {
 	o.out = out
 	for i, v := range vs {
 		o.copied[i] = c.copied(v, &out)
+		o.selected[i] = c.selected(v, &out)
 	}
 	return o, nil
 }
@@ -96,6 +97,18 @@ func (c *compiler) copied(v val, out *output) *Ref {
 		return nil
 	}
 	return &c.refs[n.ref]
+}
+
+// selected returns the bands of which the result selects pixels.
+func (c *compiler) selected(v val, out *output) (s selectedBands) {
+	if v.chosen == nil || out.scaled {
+		return s
+	}
+	for _, r := range v.chosen.refs {
+		s.refs = append(s.refs, c.refs[r])
+	}
+	s.exact = v.t.heldBy(out.typ)
+	return s
 }
 
 // refName returns the band as an expression names it.

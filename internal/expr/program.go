@@ -29,14 +29,21 @@ type Program struct {
 
 // Output describes the output bands of an expression.
 type Output struct {
-	text    string
-	out     output
-	bands   int
-	invalid bool
-	copied  []*Ref // by band
-	roots   []root // by band
+	text     string
+	out      output
+	bands    int
+	invalid  bool
+	copied   []*Ref          // by band
+	selected []selectedBands // by band
+	roots    []root          // by band
 	// The expression uses coordinates, and those of Place.Geodetic.
 	usesPlace, usesGeodetic bool
+}
+
+// selectedBands are the bands of which a band of the output selects pixels.
+type selectedBands struct {
+	refs  []Ref
+	exact bool // the output's type holds all their pixels
 }
 
 type constant struct {
@@ -81,6 +88,14 @@ func (o *Output) CopiedBand(band int) (Ref, bool) {
 		return Ref{}, false
 	}
 	return *o.copied[band-1], true
+}
+
+// SelectedBands returns the input bands of which a band of the output, counted from 1, selects
+// pixels. There are none if it is computed or consists of numbers alone. exact reports whether the
+// output's type holds all these pixels.
+func (o *Output) SelectedBands(band int) (refs []Ref, exact bool) {
+	s := &o.selected[band-1]
+	return append([]Ref(nil), s.refs...), s.exact
 }
 
 // Geodetic reports whether the program uses lon, lat or pixel_area.

@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	maxExact32 = 1 << 24 // integers up to here are exact in float32
+	maxExact16 = 1 << 11 // integers up to here are exact in float16
+	maxExact32 = 1 << 24 // and up to here in float32
 	maxExact   = 1 << 53 // and up to here in float64
 )
 
@@ -171,6 +172,25 @@ func (t typ) fits(d ndarray.DType) bool {
 	}
 	lo, hi := d.Limits()
 	return float64(t.lo) >= lo && float64(t.hi) <= hi
+}
+
+// heldBy reports whether d holds every value of t exactly.
+func (t typ) heldBy(d ndarray.DType) bool {
+	t = t.asInt()
+	switch {
+	case t.kind == kindFloat:
+		return d == ndarray.Float64 || d == ndarray.Float32 && t.float == c32
+	case d.IsInteger():
+		return t.fits(d)
+	}
+	limit := int64(maxExact)
+	switch d {
+	case ndarray.Float16:
+		limit = maxExact16
+	case ndarray.Float32:
+		limit = maxExact32
+	}
+	return t.kind == kindInt && t.lo >= -limit && t.hi <= limit
 }
 
 // bandType returns the type of the pixels of a band, and false if the package cannot compute with

@@ -13,14 +13,12 @@ import (
 
 // bandInfo returns the options of a band, counted from 0.
 func (o *Output) bandInfo(i int) raster.Band {
-	b := raster.Band{Type: o.Type, Nodata: o.Nodata, Scale: 1, Unit: o.Spec.Unit, Metadata: map[string]string{}}
+	s := o.Scaling(i)
+	b := raster.Band{Type: o.Type, Nodata: o.Nodata, Scale: s.Scale, Offset: s.Offset, Unit: s.Unit,
+		Metadata: map[string]string{}}
 	if i < len(o.Spec.LayerNames) {
 		b.Name = o.Spec.LayerNames[i]
 	}
-	if o.Spec.Scale != 0 {
-		b.Scale = o.Spec.Scale
-	}
-	b.Offset = o.Spec.Offset
 	if i < len(o.Copied) && o.Copied[i] != nil {
 		b.Color = o.Copied[i].Color
 		if b.Color == raster.ColorPalette { // useless without its table, which few other formats hold

@@ -152,7 +152,7 @@ const (
 func (f *gdalFormat) sampleFile(o *Output, grid raster.Grid, side int) (*gdalFile, *ndarray.Array) {
 	s := &gdalFile{spec: gdal.Spec{Driver: o.Spec.Format, Options: o.formatOptions(), Grid: grid, Bands: o.Bands,
 		Type: o.Type, Nodata: o.Nodata, Metadata: o.Spec.Metadata},
-		method: gdalMethods[o.Method], interp: o.Spec.ColorInterp != nil}
+		method: gdalMethods[o.Method], inherit: o.inheritsScale(), interp: o.Spec.ColorInterp != nil}
 	g := &s.spec.Grid
 	g.Width, g.Height = min(g.Width, side), min(g.Height, side)
 	if len(f.factors) > 0 {
@@ -344,7 +344,10 @@ func (s *gdalFile) compare(notes *gdalFormat, path string, exact bool) error {
 			notes.unsupported("colour interpretations")
 		}
 		if scale := want.Scale; scale != 0 && !isClose(scale, b.Scale) || !isClose(want.Offset, b.Offset) {
-			return lost("Output.Scale", "scale and offset")
+			if !s.inherit {
+				return lost("Output.Scale", "scale and offset")
+			}
+			notes.unsupported("the scale and offset of the inputs")
 		}
 		if b.Color == raster.ColorAlpha && want.Color != raster.ColorAlpha {
 			notes.note(outcome.Note{Text: fmt.Sprintf(

@@ -28,6 +28,7 @@ type gdalFile struct {
 	bands   []outcome.BandResult // with the statistics and histograms to store
 	method  string
 	factors []int
+	inherit bool          // whether scales and offsets are inherited
 	interp  bool          // whether the job asks for colour interpretations
 	made    []raster.Size // overviews that compare found
 }
@@ -168,7 +169,7 @@ func (f *gdalFormat) layOut(ctx context.Context, w *Writer) (Finished, error) {
 		Type: w.Type, Nodata: w.Nodata, NoClobber: w.Spec.NoClobber, BandInfo: info.Bands, Metadata: info.Metadata,
 		Domains: info.Domains},
 		bands: done.res.Bands, method: gdalMethods[w.Method], factors: f.factors,
-		interp: w.Spec.ColorInterp != nil}
+		inherit: w.inheritsScale(), interp: w.Spec.ColorInterp != nil}
 	feed := func(file *gdal.Writer) error { return w.feed(ctx, file) }
 	file, err := s.write(ctx, w.Spec.Identity(), feed)
 	if errors.As(err, new(*overviewsError)) && !errors.As(err, new(*diskFullError)) && ctx.Err() == nil &&

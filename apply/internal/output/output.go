@@ -27,6 +27,11 @@ type Output struct {
 	// Copied are the bands of inputs that the output's bands copy unchanged, nil for other bands;
 	// empty without expressions.
 	Copied []*raster.Band
+	// Inherited are by band the scale, offset and unit that selected pixels of inputs keep, with a
+	// Scale other than 0; empty without expressions. NotInherited says why a band does not inherit
+	// the scale that its pixels have; nil if there is none.
+	Inherited    []outcome.Scaling
+	NotInherited *outcome.Note
 	// Alpha is the band, counted from 1, that marks valid pixels of the others; 0 for none.
 	Alpha                 int
 	TileWidth, TileHeight int

@@ -179,7 +179,7 @@ func (w *Writer) describeBands(res *outcome.OutputResult) (*raster.Info, error) 
 	}
 	for i := range w.Bands {
 		b := w.bandInfo(i)
-		br := outcome.BandResult{Name: b.Name}
+		br := outcome.BandResult{Name: b.Name, Scaling: w.Scaling(i)}
 		if !w.Spec.NoStatistics && !w.Type.IsComplex() {
 			m := w.Spool.Moments(i)
 			setMoments(&br, &m)

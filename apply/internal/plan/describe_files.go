@@ -88,6 +88,9 @@ func (p *Plan) describe(job *resolve.Job) {
 			}
 			po.RawBytes = int64(p.Grid.Width) * int64(p.Grid.Height) * int64(o.Type.Size()*max(o.Bands, 1))
 		}
+		for i := range o.Bands {
+			po.Scalings = append(po.Scalings, o.Scaling(i))
+		}
 		full := po.RawBytes
 		for _, f := range append(slices.Clone(o.Factors), o.LaterFactors()...) {
 			s := raster.Size{Width: overview.Reduced(p.Grid.Width, f), Height: overview.Reduced(p.Grid.Height, f)}

@@ -67,6 +67,7 @@ func compile(job *jobspec.Job, in *Inputs, grid raster.Grid, domain block.Window
 				units.Count(p.Bands(), "band"), o.Spec.Bands))
 		}
 		o.Type, o.Bands, o.Nodata = p.Type(), p.Bands(), p.Nodata()
+		inheritScalings(o, in, p)
 		o.Copied = make([]*raster.Band, p.Bands())
 		for k := range o.Copied {
 			if ref, ok := p.CopiedBand(k + 1); ok {

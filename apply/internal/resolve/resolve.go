@@ -89,6 +89,7 @@ func (r *Job) combine(ctx context.Context, store any) (err error) {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	r.note(scalingNotes(outs)...)
 	if err := resolveTypes(outs, r.Grid, expressions); err != nil {
 		return err
 	}
