@@ -231,6 +231,23 @@ run("gdalbuildvrt", "-q", "mosaic.vrt", "east-warped.tif", "west.tif") # the las
 # The grid begins elsewhere than that of west.tif, so coordinates are rounded otherwise.
 compare("mosaic", read("mosaic.tif", 1), read("mosaic.vrt", 1), 1e-8)
 
+# The picture with gaps: gdalwarp, whose last file is on top, and what GDAL makes of the alpha band.
+run("gdalwarp", "-q", "-dstalpha", "east_rgb.tif", "west_rgb.tif", "picture-gdalwarp.tif")
+want = read("picture-gdalwarp.tif")
+compare("picture", read("picture.tif"), want)
+picture = gdal.Open("picture.tif")
+gaps = want[3] == 0
+flags = gdal.GMF_PER_DATASET | gdal.GMF_ALPHA
+for i in range(3):
+    b = picture.GetRasterBand(i + 1)
+    v = want[i][~gaps]
+    v = [v.min(), v.max(), v.mean(), v.std()]
+    if not (gaps.any() and b.GetMaskFlags() == flags and np.array_equal(b.GetMaskBand().ReadAsArray() == 0, gaps) and
+            b.GetNoDataValue() is None and np.allclose(b.GetStatistics(False, False), v)):
+        result["picture"] += "band %d" % (i + 1)
+with rasterio.open("picture.tif") as f:
+    result["picture colours"] = " ".join(c.name for c in f.colorinterp).replace("red green blue alpha", "")
+
 # Larger pixels: gdalwarp.
 run("gdalwarp", "-q", "-et", "0", "-ovr", "NONE", "-r", "average", "-tap", "-tr", 450, 450, "median.tif", "coarse-gdalwarp.tif")
 compare("coarse", read("coarse.tif", 1), read("coarse-gdalwarp.tif", 1), 1e-6)

@@ -161,6 +161,7 @@ var valueHints = map[string]string{
 	"Controls.Grid":      "use --grid %s, which encloses it",
 	"Output.Type":        "use --type %s, or another --format",
 	"Output.Nodata":      "use --nodata %s",
+	"Output.ColorInterp": "make all pixels valid, as fill(%s, 0) does",
 	"Output.Format":      "use --format %s, or a name with another ending",
 	"Output.Options":     "use --co %s",
 

@@ -93,6 +93,7 @@ func (r *Job) combine(ctx context.Context, store any) (err error) {
 	if err := resolveTypes(outs, r.Grid, expressions); err != nil {
 		return err
 	}
+	r.note(alphaNotes(job, outs)...)
 	whole := r.Grid.Window().Grow(job.Controls.Overlap)
 	if err := in.ChooseModes(ctx, slices.Values([]block.Window{whole})); err != nil {
 		return err
