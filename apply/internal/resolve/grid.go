@@ -25,41 +25,56 @@ const alignTolerance = 1e-3
 // findGrid computes the job's grid: that of the reference, cut to the footprint, the box and the
 // window. It sets each file's offset from it. The ground control points and RPCs are left to
 // keepControl. domain is the smallest window of the grid that contains the footprint and all files.
-func findGrid(job *jobspec.Job, in *Inputs) (_ raster.Grid, domain block.Window, _ error) {
+// notes are on files that do not meet.
+func findGrid(job *jobspec.Job, in *Inputs) (_ raster.Grid, domain block.Window, notes []outcome.Note, _ error) {
+	grid, domain, box, err := placeFiles(job, in)
+	if err != nil {
+		return grid, domain, nil, err
+	}
+	if note := turnNote(job, in, grid, box); note.Text != "" {
+		notes = append(notes, note)
+	}
+	return grid, domain, notes, nil
+}
+
+// placeFiles is findGrid without notes. Where the job restricts the grid to a box, it returns it.
+func placeFiles(job *jobspec.Job, in *Inputs) (_ raster.Grid, domain block.Window, box *[4]float64, _ error) {
 	c := &job.Controls
 	ref, refName, refPath, err := referenceGrid(job, in)
 	ref.GCPs, ref.RPC = nil, nil
 	if err != nil {
-		return ref, domain, err
+		return ref, domain, nil, err
 	}
 	if ref.Width <= 0 || ref.Height <= 0 {
-		return ref, domain, jobspec.Errorf("Controls.Reference", "%s has %d x %d pixels, expected at least one", refName, ref.Width, ref.Height)
+		return ref, domain, nil, jobspec.Errorf("Controls.Reference", "%s has %d x %d pixels, expected at least one", refName, ref.Width, ref.Height)
 	}
 	if ref.Width > jobspec.MaxGridSide || ref.Height > jobspec.MaxGridSide || !georef.Finite(ref.Transform) {
-		return ref, domain, fmt.Errorf("%s has %d x %d pixels and the transform %v: expected at most %d a side and finite numbers", refName, ref.Width, ref.Height, ref.Transform, jobspec.MaxGridSide)
+		return ref, domain, nil, fmt.Errorf("%s has %d x %d pixels and the transform %v: expected at most %d a side and finite numbers", refName, ref.Width, ref.Height, ref.Transform, jobspec.MaxGridSide)
 	}
 	if georef.Rotated(ref.Transform) && c.PixelSize[0] == 0 {
-		return ref, domain, rotatedError(ref, refName, refPath, in)
+		return ref, domain, nil, rotatedError(ref, refName, refPath, in)
 	}
 	var cover coverage
 	if c.PixelSize[0] > 0 {
 		if ref, cover, err = snappedGrid(job, in, ref, refName); err != nil {
-			return ref, domain, err
+			return ref, domain, nil, err
 		}
 		refName = fmt.Sprintf("the grid of %s pixels", pixelSize(ref))
 		if ref.Width > jobspec.MaxGridSide || ref.Height > jobspec.MaxGridSide {
-			return ref, domain, &outcome.JobError{Err: jobspec.Errorf("Controls.PixelSize",
+			return ref, domain, nil, &outcome.JobError{Err: jobspec.Errorf("Controls.PixelSize",
 				"the inputs cover %d x %d pixels of %s, expected at most %d a side", ref.Width, ref.Height, pixelSize(ref),
 				jobspec.MaxGridSide)}
 		}
 	}
 	var errs []error
 	var off []*File
+	given := c.Grid != nil || c.Reference != ""
+	turns := given && cover == nil && isLongitude(ref)
 	for _, f := range in.Files {
 		switch d := OffGrid(f.Info.Grid, ref); {
-		case d == "":
+		case d == "" && !(turns && !f.Version.Given && turnedColumns(ref, f.Info.Grid, nil) > maxTurned):
 			f.place(ref)
-		case c.Grid != nil || c.Reference != "" || cover != nil:
+		case given || cover != nil:
 			off = append(off, f)
 		default:
 			errs = append(errs, &outcome.FieldError{Field: "Controls.Reference", Value: in.Files[0].Name,
@@ -67,10 +82,10 @@ func findGrid(job *jobspec.Job, in *Inputs) (_ raster.Grid, domain block.Window,
 		}
 	}
 	if len(errs) > 0 {
-		return ref, domain, errors.Join(errs...)
+		return ref, domain, nil, errors.Join(errs...)
 	}
 	if err := warpAll(job, off, ref, refName); err != nil {
-		return ref, domain, err
+		return ref, domain, nil, err
 	}
 	w := ref.Window()
 	switch {
@@ -91,7 +106,11 @@ func findGrid(job *jobspec.Job, in *Inputs) (_ raster.Grid, domain block.Window,
 		}
 	}
 	if w.Empty() {
-		return ref, domain, jobspec.Errorf("Controls.Footprint", "the inputs have no pixel in common:%s", extents(in))
+		if note := turnNote(job, in, ref, nil); note.Text != "" {
+			return ref, domain, nil, &outcome.FieldError{Field: note.Field, Value: note.Value,
+				Err: fmt.Errorf("the inputs have no pixel in common: %s", note.Text)}
+		}
+		return ref, domain, nil, jobspec.Errorf("Controls.Footprint", "the inputs have no pixel in common:%s", extents(in))
 	}
 	domain = w
 	for _, f := range in.Files {
@@ -101,37 +120,41 @@ func findGrid(job *jobspec.Job, in *Inputs) (_ raster.Grid, domain block.Window,
 		if limits == nil {
 			around, err := extentsBox(job, ref.Sub(w))
 			if err != nil {
-				return ref, domain, err
+				return ref, domain, nil, err
 			}
 			limits = &around
 		}
-		box, err := bboxWindow(ref, *limits)
+		inside, err := bboxWindow(ref, *limits)
 		if err != nil {
-			return ref, domain, err
+			return ref, domain, nil, err
 		}
-		if box = box.Intersect(w); box.Empty() {
-			return ref, domain, &outcome.JobError{Err: jobspec.Errorf("Controls.BBox", "the bounding box %s has no pixel of the inputs:%s",
+		if inside = inside.Intersect(w); inside.Empty() {
+			return ref, domain, nil, &outcome.JobError{Err: jobspec.Errorf("Controls.BBox", "the bounding box %s has no pixel of the inputs:%s",
 				boxText(*limits), extents(in))}
 		}
-		w = box
+		w, box = inside, limits
 	}
 	if c.Window != nil {
 		if c.Window.Empty() || !(block.Window{Width: w.Width, Height: w.Height}).Contains(*c.Window) {
-			return ref, domain, &outcome.JobError{Err: jobspec.Errorf("Controls.Window",
+			return ref, domain, nil, &outcome.JobError{Err: jobspec.Errorf("Controls.Window",
 				"the window of %d x %d pixels from column %d, row %d does not lie inside the grid of %d x %d pixels",
 				c.Window.Width, c.Window.Height, c.Window.Col, c.Window.Row, w.Width, w.Height)}
 		}
 		w = c.Window.Shift(w.Col, w.Row)
 	}
+	if c.Window != nil || c.Footprint == jobspec.Reference {
+		minX, minY, maxX, maxY := ref.Sub(w).Bounds()
+		box = &[4]float64{minX, minY, maxX, maxY}
+	}
 	if w.Width > jobspec.MaxGridSide || w.Height > jobspec.MaxGridSide {
-		return ref, domain, &outcome.JobError{Err: fmt.Errorf("the grid would have %d x %d pixels: expected at most %d a side", w.Width,
+		return ref, domain, nil, &outcome.JobError{Err: fmt.Errorf("the grid would have %d x %d pixels: expected at most %d a side", w.Width,
 			w.Height, jobspec.MaxGridSide)}
 	}
 	for _, f := range in.Files {
 		f.ColOffset += w.Col
 		f.RowOffset += w.Row
 	}
-	return ref.Sub(w), domain.Shift(-w.Col, -w.Row), nil
+	return ref.Sub(w), domain.Shift(-w.Col, -w.Row), box, nil
 }
 
 // referenceGrid returns the grid that all files are compared with, its name for messages, and the

@@ -51,13 +51,15 @@ func (r *Job) combine(ctx context.Context, store any) (err error) {
 	}
 	job := r.Values
 	var domain block.Window
-	r.Grid, domain, err = findGrid(job, in)
+	var notes []outcome.Note
+	r.Grid, domain, notes, err = findGrid(job, in)
 	if err != nil {
 		return errors.Join(err, checkExpressions(job, in, outs, false))
 	}
 	if focal {
 		r.Domain = domain
 	}
+	r.note(notes...)
 	r.note(jobspec.NewNotes(keepControl(job, in, &r.Grid)...)...)
 	note, err := output.ResolveCRS(outs, &r.Grid)
 	if note != "" {

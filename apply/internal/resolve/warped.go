@@ -126,7 +126,7 @@ func warpAll(job *jobspec.Job, files []*File, ref raster.Grid, refName string) e
 		g.Go(func() error {
 			if err := f.warpOnto(job, ref, most); err != nil {
 				errs[i] = fmt.Errorf("input %s: %s is not on %s: %s; it can't be warped: %w", f.Name, f.Path,
-					where, OffGrid(f.Info.Grid, ref), err)
+					where, offText(f.Info.Grid, ref), err)
 			}
 			return nil
 		})
@@ -159,7 +159,11 @@ func (f *File) warpOnto(job *jobspec.Job, ref raster.Grid, most int64) error {
 	if err != nil {
 		return err
 	}
-	f.Warp = &Warping{Warp: jobspec.Warp{Grid: jobspec.ExactGrid{Grid: ref}, Method: cmp.Or(strings.ToLower(spec.Resample), "near"),
+	method := cmp.Or(strings.ToLower(spec.Resample), "near")
+	if OffGrid(g, ref) == "" { // its pixels are only moved
+		method = "near"
+	}
+	f.Warp = &Warping{Warp: jobspec.Warp{Grid: jobspec.ExactGrid{Grid: ref}, Method: method,
 		Nodata: texts, Overviews: spec.Overviews, NoMask: job.Controls.NoMask, MaxBytes: most, GDAL: version},
 		Original: *f.Info}
 	seen := f.Version
@@ -256,7 +260,7 @@ func (w *Warping) Text() string {
 	if from := w.Original.Grid.CRS; !from.IsZero() && !from.Equal(w.Grid.CRS) {
 		return "warped from " + from.String() + " " + text
 	}
-	return "warped " + text + ": " + OffGrid(w.Original.Grid, w.Grid.Grid)
+	return "warped " + text + ": " + offText(w.Original.Grid, w.Grid.Grid)
 }
 
 func (w *Warping) Describe() *jobspec.DescribedWarp {
