@@ -202,7 +202,8 @@ type Output struct {
 	Bands  int
 	Nodata string
 	// Scale and Offset apply to expressions: the pixel is (value-Offset)/Scale, and the file stores
-	// both. Scale 0 means 1.
+	// both. If both are 0, bands of selected input pixels have the scale, offset and unit on which
+	// their inputs agree, and others have scale 1.
 	Scale, Offset float64
 
 	Compression     string // "deflate" (default), "zstd", "lzw", "packbits", "none"
