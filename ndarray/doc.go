@@ -7,5 +7,5 @@
 // read an Array while none writes its elements.
 //
 // The model is NumPy's: signed byte strides, C order by default. Elements in memory are always in
-// the machine's byte order.
+// the machine's byte order. There is no type for NumPy's bool: truth values are Uint8, 0 or 1.
 package ndarray

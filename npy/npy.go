@@ -17,9 +17,10 @@ import (
 )
 
 // Open opens the .npy file at path, in C or Fortran order and either byte order. An array of two
-// dimensions has one band. float16 elements are read as float32. The error wraps raster.ErrFormat
-// when the file is not a .npy file or is cut short, raster.ErrUnsupported when its elements are not
-// numbers or it has neither two nor three dimensions, or else the system's error.
+// dimensions has one band. float16 elements are read as float32, and bool elements as uint8, 1 for
+// every byte but 0, as NumPy's astype converts them. The error wraps raster.ErrFormat when the file
+// is not a .npy file or is cut short, raster.ErrUnsupported when its elements are neither numbers
+// nor bool or it has neither two nor three dimensions, or else the system's error.
 func Open(path string) (raster.Source, error) {
 	f, err := npy.Open(path)
 	if err != nil {

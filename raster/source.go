@@ -110,9 +110,9 @@ type RGBA struct{ R, G, B, A uint8 }
 // Band describes one band.
 type Band struct {
 	Type ndarray.DType // of the pixels that Read returns
-	// Stored names the type in the file when Read converts it: "float16" (read as float32), "int16
-	// complex" and the like, "uint1" to "uint4" and "uint12" for packed bits. Otherwise it is
-	// empty.
+	// Stored names the type in the file when Read converts it: "float16" (read as float32), "bool"
+	// (read as uint8, 0 or 1), "int16 complex" and the like, "uint1" to "uint4" and "uint12" for
+	// packed bits. Otherwise it is empty.
 	Stored string
 	// Nodata is the value of invalid pixels in the band's type. It is nil when the file gives none,
 	// or one that no pixel of the type can have. NodataText is the file's text in both cases.

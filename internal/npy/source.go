@@ -18,8 +18,9 @@ import (
 type File struct {
 	info   raster.Info
 	r      io.ReaderAt
-	stored ndarray.DType
-	start  int64 // offset of the first element
+	stored ndarray.DType // uint8 for truth values
+	truth  bool          // elements are truth values
+	start  int64         // offset of the first element
 	swap   bool
 	// Distances, in elements, between bands, rows and columns.
 	band, row, col int64
@@ -28,9 +29,10 @@ type File struct {
 var _ raster.Source = (*File)(nil)
 
 // Open opens the .npy file at path, in C or Fortran order and either byte order. An array of two
-// dimensions has one band. float16 elements are read as float32. The error wraps raster.ErrFormat
-// when the file is not a .npy file or is cut short, raster.ErrUnsupported when its elements are not
-// numbers or it has neither two nor three dimensions, or else the system's error.
+// dimensions has one band. float16 elements are read as float32, and bool elements as uint8, 1 for
+// every byte but 0, as NumPy's astype converts them. The error wraps raster.ErrFormat when the file
+// is not a .npy file or is cut short, raster.ErrUnsupported when its elements are neither numbers
+// nor bool or it has neither two nor three dimensions, or else the system's error.
 func Open(path string) (*File, error) {
 	f, size, err := driver.Open(path)
 	if err != nil {
@@ -63,11 +65,14 @@ func open(f io.ReaderAt, fileBytes int64, path string) (*File, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	stored := h.Elem.DType()
-	if !stored.Valid() {
-		return nil, fmt.Errorf("%s: elements are %v, expected numbers (%w)", path, h.Elem, raster.ErrUnsupported)
+	stored, truth := h.Elem.DType(), h.Elem.Equal(elemBool)
+	if truth {
+		stored = ndarray.Uint8
 	}
-	n := &File{r: f, stored: stored, start: int64(h.DataOffset)}
+	if !stored.Valid() {
+		return nil, fmt.Errorf("%s: elements are %v, expected numbers or bool (%w)", path, h.Elem, raster.ErrUnsupported)
+	}
+	n := &File{r: f, stored: stored, truth: truth, start: int64(h.DataOffset)}
 	shape := h.Shape
 	switch len(shape) {
 	case 2:
@@ -109,8 +114,11 @@ func open(f io.ReaderAt, fileBytes int64, path string) (*File, error) {
 		}
 	}
 	b := raster.Band{Type: stored, Scale: 1, Color: raster.ColorUndefined}
-	if stored == ndarray.Float16 {
+	switch {
+	case stored == ndarray.Float16:
 		b.Type, b.Stored = ndarray.Float32, "float16"
+	case truth:
+		b.Stored = "bool"
 	}
 	if bands == 1 {
 		b.Color = raster.ColorGray
@@ -243,6 +251,23 @@ func widen(dst []float32, src []byte, step int) {
 	}
 }
 
+// normalize makes every byte but 0 a 1. NumPy writes 0 and 1, but views of other arrays as bool
+// have other bytes, which count as true.
+func normalize(p []byte) {
+	for ; len(p) >= 8; p = p[8:] {
+		if binary.NativeEndian.Uint64(p)&^0x0101010101010101 != 0 {
+			normalizeBytes(p[:8])
+		}
+	}
+	normalizeBytes(p)
+}
+
+func normalizeBytes(p []byte) {
+	for i, v := range p {
+		p[i] = min(v, 1)
+	}
+}
+
 // readAt fills p with elements in the machine's byte order, starting at byte at of the elements.
 func (n *File) readAt(p []byte, at int64) error {
 	if k, err := n.r.ReadAt(p, n.start+at); k < len(p) {
@@ -254,6 +279,9 @@ func (n *File) readAt(p []byte, at int64) error {
 			return err
 		}
 		return fmt.Errorf("%s: reading at byte %d: %w", n.info.Path, n.start+at, err)
+	}
+	if n.truth {
+		normalize(p)
 	}
 	if !n.swap {
 		return nil

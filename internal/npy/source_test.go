@@ -182,7 +182,7 @@ func TestOpenErrors(t *testing.T) {
 		{file("none.npy", head(0, 5)), raster.ErrFormat, "no pixels"},
 		{file("line.npy", append(head(1), 0, 0)), raster.ErrUnsupported, "1 dimensions"},
 		{file("records.npy", append(of("[('a', '<u2')]", 1, 1), 0, 0)), raster.ErrUnsupported, "elements are [('a'"},
-		{file("bools.npy", append(of("'|b1'", 1, 1), 0)), raster.ErrUnsupported, "elements are '|b1'"},
+		{file("pairs.npy", append(of("[('a', '|b1')]", 1, 1), 0)), raster.ErrUnsupported, "elements are [('a'"},
 		{file("cube.npy", append(head(1, 1, 1, 1), 0, 0)), raster.ErrUnsupported, "4 dimensions"},
 	} {
 		f, err := Open(c.path)
