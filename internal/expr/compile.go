@@ -262,7 +262,7 @@ func (c *compiler) name(n *ast) (value, error) {
 	if !in.List && len(in.Files) > 1 {
 		return value{}, fmt.Errorf("expr: input %s has %d files but is not a list", n.text, len(in.Files))
 	}
-	out := value{list: in.List}
+	out := value{list: in.List, from: n.text}
 	if in.List {
 		out.times = timesOf(n.text, in.firstFiles())
 	}

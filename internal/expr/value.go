@@ -1,5 +1,7 @@
 package expr
 
+import "leat/internal/units"
+
 // val is one band of a value: a vector to be computed, or a constant.
 type val struct {
 	t    typ
@@ -20,6 +22,7 @@ type value struct {
 	list  bool
 	items [][]val   // one item unless list
 	times *timeline // of a list, if known
+	from  string    // the input that a list comes from
 }
 
 func single(v val) value { return value{items: [][]val{{v}}} }
@@ -29,19 +32,22 @@ func (v value) bands() []val { return v.items[0] }
 // zip applies f band by band and, if there are lists among the values, item by item. A value with
 // one band, or that is not a list, is used for all.
 func (c *compiler) zip(pos int, f func([]val) (val, error), vs ...value) (value, error) {
-	items, list := 1, false
+	items, list, from := 1, false, ""
 	var times *timeline
 	for _, v := range vs {
 		if !v.list {
 			continue
 		}
 		if list && len(v.items) != items {
-			return value{}, c.fail(pos, "a list of %d files with a list of %d files", items, len(v.items))
+			return value{}, c.fail(pos, "%s has %s, %s has %d, expected equally many: pick one with name[i], or reduce a list, as in median(%s)",
+				from, units.Plural(int64(items), "file", "files"), v.from, len(v.items), v.from)
 		}
-		list, items = true, len(v.items)
+		if !list {
+			list, items, from = true, len(v.items), v.from
+		}
 		times = times.merge(v.times)
 	}
-	out := value{list: list, times: times}
+	out := value{list: list, times: times, from: from}
 	for i := range items {
 		args := make([][]val, len(vs))
 		bands := 1
