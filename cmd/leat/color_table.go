@@ -146,16 +146,39 @@ func colorNames() []string {
 	return names
 }
 
-// setColorInterp adds to the colour interpretations of an output.
-func setColorInterp(o *apply.Output, list []raster.Color) {
-	all := slices.Clone(o.ColorInterp)
-	for i, c := range list {
-		if i == len(all) {
-			all = append(all, "")
-		}
-		if c != "" {
-			all[i] = c
-		}
+// setColorInterps sets the colour interpretations of the outputs. What is said of one output
+// replaces what is said of all, band by band.
+func (f *outputFlags) setColorInterps(job *apply.Job) error {
+	const option = "--color-interp"
+	type band struct {
+		output string
+		named  bool
+		number int
 	}
-	o.ColorInterp = all
+	given := map[band]string{} // the text of the option
+	var errs []error
+	for _, v := range f.interps {
+		one := []namedValue[[]raster.Color]{v}
+		errs = append(errs, forOutputs(job, option, one, func(name string, list []raster.Color) error {
+			o := job.Outputs[name]
+			all := slices.Clone(o.ColorInterp)
+			for i, c := range list {
+				if i == len(all) {
+					all = append(all, "")
+				}
+				if c == "" {
+					continue
+				}
+				at := band{name, v.named, i + 1}
+				if before, again := given[at]; again {
+					return givenAlready(option, v.text, fmt.Sprintf("band %d of %s", i+1, name), before)
+				}
+				given[at], all[i] = v.text, c
+			}
+			o.ColorInterp = all
+			job.Outputs[name] = o
+			return nil
+		}))
+	}
+	return errors.Join(errs...)
 }

@@ -10,32 +10,70 @@ import (
 	"leat/apply"
 )
 
-// setCreation reads creation options in GDAL's names. Formats are set.
-func (f *outputFlags) setCreation(job *apply.Job) error {
+// creationOption is a [NAME=]KEY=VALUE of --co.
+type creationOption struct {
+	text       string // as typed
+	output     string // "" for all
+	key, value string
+}
+
+// option returns the KEY that the option sets, which has several names.
+func (o creationOption) option() string {
+	switch key := strings.ToUpper(o.key); key {
+	case "ZLEVEL", "ZSTD_LEVEL":
+		return "LEVEL"
+	default:
+		return key
+	}
+}
+
+// parseCreation reads --co: at most one for a key of an output, and one for that key of all others.
+func (f *outputFlags) parseCreation(job *apply.Job) ([]creationOption, error) {
+	var list []creationOption
 	var errs []error
 	for _, s := range f.creation {
-		names, option := sortedNames(job.Outputs), s
+		o, text := creationOption{text: s}, s
 		if name, rest, ok := strings.Cut(s, "="); ok && strings.Contains(rest, "=") {
 			if _, known := job.Outputs[name]; known {
-				names, option = []string{name}, rest
+				o.output, text = name, rest
 			}
 		}
-		key, value, ok := strings.Cut(option, "=")
-		if !ok {
+		var ok bool
+		if o.key, o.value, ok = strings.Cut(text, "="); !ok {
 			errs = append(errs, fmt.Errorf("--co %s: write it as KEY=VALUE", s))
 			continue
 		}
-		for _, name := range names {
+		same := func(other creationOption) bool { return other.output == o.output && other.option() == o.option() }
+		if i := slices.IndexFunc(list, same); i >= 0 {
+			errs = append(errs, givenAlready("--co", s, o.output, list[i].text))
+			continue
+		}
+		list = append(list, o)
+	}
+	return list, errors.Join(errs...)
+}
+
+// setCreation sets creation options in GDAL's names. Formats are set. What is said of one output
+// replaces what is said of all.
+func (f *outputFlags) setCreation(job *apply.Job) error {
+	list, err := f.parseCreation(job)
+	errs := []error{err}
+	for _, c := range list {
+		for _, name := range sortedNames(job.Outputs) {
+			replaced := func(other creationOption) bool { return other.output == name && other.option() == c.option() }
+			if c.output != name && (c.output != "" || slices.ContainsFunc(list, replaced)) {
+				continue
+			}
 			o := job.Outputs[name]
 			var err error
 			if o.Format != "" && !strings.EqualFold(o.Format, "GTiff") {
-				o.Options = append(o.Options, option) // GDAL says what is wrong with it
+				o.Options = append(o.Options, c.key+"="+c.value) // GDAL says what is wrong with it
 			} else {
-				err = setOption(&o, strings.ToUpper(key), strings.ToUpper(value))
+				err = setOption(&o, strings.ToUpper(c.key), strings.ToUpper(c.value))
 			}
 			job.Outputs[name] = o
 			if err != nil {
-				errs = append(errs, fmt.Errorf("--co %s: %w", s, err))
+				errs = append(errs, fmt.Errorf("--co %s: %w", c.text, err))
 				break
 			}
 		}

@@ -245,29 +245,26 @@ func (f *gridFlags) addCutline(job *apply.Job) error {
 // setWarps sets how inputs off the grid are warped onto it.
 func (f *gridFlags) setWarps(job *apply.Job) error {
 	var errs []error
-	given := map[string]bool{}
 	for _, w := range f.warps {
 		if _, ok := job.Inputs[w.name]; w.named && !ok {
 			errs = append(errs, unknownInput(job, "--resample", w.text, w.name))
 			continue
 		}
-		if given[w.name] {
-			errs = append(errs, fmt.Errorf("--resample %s: a method was given for that already", w.text))
-		}
-		given[w.name] = true
 		for _, n := range sortedNames(job.Inputs) {
-			// What is said of one input goes before what is said of all.
-			if in := job.Inputs[n]; n == w.name || !w.named && !given[n] {
+			if in := job.Inputs[n]; n == w.name || !w.named {
 				in.Resample = w.value
 				job.Inputs[n] = in
 			}
 		}
 	}
-	for _, name := range f.useOverviews {
+	for i, name := range f.useOverviews {
 		in, ok := job.Inputs[name]
 		if !ok {
 			errs = append(errs, unknownInput(job, "--use-overviews", name, name))
 			continue
+		}
+		if slices.Contains(f.useOverviews[:i], name) {
+			errs = append(errs, givenAlready("--use-overviews", name, "", name))
 		}
 		in.Overviews = true
 		job.Inputs[name] = in

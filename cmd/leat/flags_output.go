@@ -185,10 +185,10 @@ func (f *outputFlags) Finalize() error {
 		return s, nil
 	})
 	errs = append(errs, err)
-	f.interps, err = parseNamed("--color-interp", f.interp, parseColorInterp)
+	f.interps, err = parseNamedLists("--color-interp", f.interp, parseColorInterp)
 	errs = append(errs, err)
-	f.layerNames, _ = parseNamed("--names", f.names, parseList)
-	return errors.Join(append(errs, f.finalizeOverviews(), f.finalizeOthers(),
+	f.layerNames, err = parseNamed("--names", f.names, parseList)
+	return errors.Join(append(errs, err, f.finalizeOverviews(), f.finalizeOthers(),
 		f.finalizeSTAC())...)
 }
 
@@ -237,6 +237,10 @@ func (f *outputFlags) finalizeOthers() error {
 		k, v, ok := strings.Cut(s, "=")
 		if !ok || k == "" {
 			errs = append(errs, fmt.Errorf("--metadata %s: write it as KEY=VALUE", s))
+			continue
+		}
+		if old, again := f.metadata[k]; again {
+			errs = append(errs, givenAlready("--metadata", s, "", k+"="+old))
 			continue
 		}
 		f.metadata[k] = v
@@ -387,8 +391,7 @@ func (f *outputFlags) setOptions(ctx context.Context, job *apply.Job) error {
 		setOutputs(job, "--format", f.drivers, func(o *apply.Output, v string) { o.Format = v }),
 		f.setCreation(job),
 	}
-	errs = append(errs, f.setColors(ctx, job), setOutputs(job, "--color-interp", f.interps, setColorInterp),
-		f.setPolygons(job))
+	errs = append(errs, f.setColors(ctx, job), f.setColorInterps(job), f.setPolygons(job))
 	rasters := firstRaster(job) != ""
 	setAllOutputs(job, func(o *apply.Output) {
 		o.NoClobber = f.noClobber

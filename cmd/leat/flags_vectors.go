@@ -93,24 +93,24 @@ func (f *vectorFlags) addTo(job *apply.Job) (complete bool, _ error) {
 
 // setOptions sets the options of the vectors of a job that has all of them.
 func (f *vectorFlags) setOptions(job *apply.Job) error {
-	text := func(option string, texts []string, many bool, set func(v *apply.Vector, s string)) error {
-		values, _ := parseNamed(option, texts, anyText)
-		return setVectors(f, job, option, values, many, set)
+	text := func(option string, texts []string, set func(v *apply.Vector, s string)) error {
+		values, err := parseNamed(option, texts, anyText)
+		return errors.Join(err, setVectors(f, job, option, values, set))
 	}
 	errs := []error{
-		text("--layer", f.layer, false, func(v *apply.Vector, s string) { v.Layer = s }),
-		text("--where", f.where, false, func(v *apply.Vector, s string) { v.Where = s }),
-		text("--sql", f.sql, false, func(v *apply.Vector, s string) { v.SQL = s }),
+		text("--layer", f.layer, func(v *apply.Vector, s string) { v.Layer = s }),
+		text("--where", f.where, func(v *apply.Vector, s string) { v.Where = s }),
+		text("--sql", f.sql, func(v *apply.Vector, s string) { v.SQL = s }),
 		f.setOpenOptions(job),
-		text("--burn", f.burn, false, func(v *apply.Vector, s string) {
+		text("--burn", f.burn, func(v *apply.Vector, s string) {
 			if n, err := strconv.ParseFloat(s, 64); err == nil {
 				v.Burn = &n
 			} else {
 				v.Attribute = s
 			}
 		}),
-		setVectors(f, job, "--null", f.nulls, false, func(v *apply.Vector, n float64) { v.Null = &n }),
-		setVectors(f, job, "--vector-type", f.dtypes, false, func(v *apply.Vector, t ndarray.DType) { v.Type = t }),
+		setVectors(f, job, "--null", f.nulls, func(v *apply.Vector, n float64) { v.Null = &n }),
+		setVectors(f, job, "--vector-type", f.dtypes, func(v *apply.Vector, t ndarray.DType) { v.Type = t }),
 	}
 	seen := map[string]bool{}
 	for _, name := range f.allTouched {
@@ -119,7 +119,7 @@ func (f *vectorFlags) setOptions(job *apply.Job) error {
 		case !known:
 			errs = append(errs, fmt.Errorf("--all-touched %s: %w", name, f.unknown(job, name)))
 		case seen[name]:
-			errs = append(errs, fmt.Errorf("--all-touched %s: it is given already", name))
+			errs = append(errs, givenAlready("--all-touched", name, "", name))
 		default:
 			v.AllTouched, seen[name] = true, true
 			job.Vectors[name] = v
@@ -131,21 +131,20 @@ func (f *vectorFlags) setOptions(job *apply.Job) error {
 // setOpenOptions sets the options of drivers that open vectors.
 func (f *vectorFlags) setOpenOptions(job *apply.Job) error {
 	const option = "--open-option"
-	values, err := parseNamed(option, f.openOptions, func(s string) (string, error) {
+	values, err := parseNamedLists(option, f.openOptions, func(s string) (string, error) {
 		if s != "" && !strings.Contains(s, "=") {
 			return "", errors.New("write it as NAME=KEY=VALUE")
 		}
 		return s, nil
 	})
-	return errors.Join(err, setVectors(f, job, option, values, true,
+	return errors.Join(err, setVectors(f, job, option, values,
 		func(v *apply.Vector, s string) { v.OpenOptions = append(v.OpenOptions, s) }))
 }
 
-// setVectors calls set for the vector that each value names: several times for one if many.
-func setVectors[T any](f *vectorFlags, job *apply.Job, option string, values []namedValue[T], many bool,
+// setVectors calls set for the vector that each value names.
+func setVectors[T any](f *vectorFlags, job *apply.Job, option string, values []namedValue[T],
 	set func(v *apply.Vector, value T)) error {
 	var errs []error
-	seen := map[string]bool{}
 	for _, value := range values {
 		v, known := job.Vectors[value.name]
 		switch {
@@ -153,10 +152,7 @@ func setVectors[T any](f *vectorFlags, job *apply.Job, option string, values []n
 			errs = append(errs, fmt.Errorf("%s %s: write it as NAME=VALUE, NAME being a vector (-v)", option, value.text))
 		case !known:
 			errs = append(errs, fmt.Errorf("%s %s: %w", option, value.text, f.unknown(job, value.name)))
-		case seen[value.name] && !many:
-			errs = append(errs, fmt.Errorf("%s %s: it is given for %s already", option, value.text, value.name))
 		default:
-			seen[value.name] = true
 			set(&v, value.value)
 			job.Vectors[value.name] = v
 		}
@@ -178,7 +174,7 @@ func (f *vectorFlags) unknown(job *apply.Job, name string) error {
 // nodata takes the values of --input-nodata that name vectors, and returns the others.
 func (f *vectorFlags) nodata(job *apply.Job, values []string) (rest []string, err error) {
 	var errs []error
-	seen := map[string]bool{}
+	seen := map[string]string{}
 	for _, s := range values {
 		name, value, _ := strings.Cut(s, "=")
 		v, ok := job.Vectors[name]
@@ -186,12 +182,13 @@ func (f *vectorFlags) nodata(job *apply.Job, values []string) (rest []string, er
 		case !ok:
 			rest = append(rest, s)
 			continue
-		case seen[name]:
-			errs = append(errs, fmt.Errorf("--input-nodata %s: it is given for %s already", s, name))
+		case seen[name] != "":
+			errs = append(errs, givenAlready("--input-nodata", s, name, seen[name]))
+			continue
 		case value == "" || strings.Contains(value, ","):
 			errs = append(errs, fmt.Errorf("--input-nodata %s: give one value: a vector becomes one band", s))
 		}
-		v.Nodata, seen[name] = value, true
+		v.Nodata, seen[name] = value, s
 		job.Vectors[name] = v
 	}
 	return rest, errors.Join(errs...)

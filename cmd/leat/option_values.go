@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,10 +19,23 @@ type namedValue[T any] struct {
 	value T
 }
 
-// parseNamed reads each [NAME=]VALUE of an option. It leaves out those that parse refuses.
+// parseNamed reads each [NAME=]VALUE of an option, at most one for a name and one for all others.
+// It leaves out those that parse refuses. The value for all others comes first, so that those for a
+// name replace it.
 func parseNamed[T any](option string, texts []string, parse func(string) (T, error)) ([]namedValue[T], error) {
+	return parseValues(option, texts, parse, false)
+}
+
+// parseNamedLists is parseNamed for an option that adds to what it was given for the same name.
+func parseNamedLists[T any](option string, texts []string, parse func(string) (T, error)) ([]namedValue[T], error) {
+	return parseValues(option, texts, parse, true)
+}
+
+func parseValues[T any](option string, texts []string, parse func(string) (T, error),
+	many bool) ([]namedValue[T], error) {
 	var list []namedValue[T]
 	var errs []error
+	same := func(a, b namedValue[T]) bool { return a.named == b.named && a.name == b.name }
 	for _, s := range texts {
 		v := namedValue[T]{text: s}
 		value := s
@@ -33,9 +47,31 @@ func parseNamed[T any](option string, texts []string, parse func(string) (T, err
 			errs = append(errs, fmt.Errorf("%s %s: %w", option, s, err))
 			continue
 		}
+		if i := slices.IndexFunc(list, func(other namedValue[T]) bool { return same(v, other) }); i >= 0 && !many {
+			errs = append(errs, givenAlready(option, s, v.name, list[i].text))
+			continue
+		}
 		list = append(list, v)
 	}
+	slices.SortStableFunc(list, func(a, b namedValue[T]) int {
+		switch {
+		case a.named == b.named:
+			return 0
+		case b.named:
+			return -1
+		}
+		return 1
+	})
 	return list, errors.Join(errs...)
+}
+
+// givenAlready is the error for an option that was given before with the text before, for the same
+// name ("" for all).
+func givenAlready(option, text, name, before string) error {
+	if name == "" {
+		return fmt.Errorf("%s %s: it is given already, as %s: leave one of them out", option, text, before)
+	}
+	return fmt.Errorf("%s %s: it is given for %s already, as %s: leave one of them out", option, text, name, before)
 }
 
 // setOutputs calls set for the outputs that each value is for.

@@ -32,7 +32,7 @@ type itemFile struct {
 func (f *outputFlags) finalizeSTAC() error {
 	var errs []error
 	var err error
-	f.items, err = parseNamed("--stac", f.stac, func(s string) (string, error) {
+	f.items, err = parseNamedLists("--stac", f.stac, func(s string) (string, error) {
 		if !strings.HasSuffix(strings.ToLower(s), ".json") && !strings.HasSuffix(strings.ToLower(s), ".geojson") {
 			return "", errors.New("an item is JSON: give a name that ends in .json")
 		}
