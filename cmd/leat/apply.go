@@ -46,8 +46,8 @@ share.
 Vectors given with -v are inputs of one band to expressions: they are burned once, onto the grid of the job,
 whatever their own coordinate reference system.
 
-Inputs must lie on one grid (same CRS, same pixel size, pixels on pixels), unless --reference or --grid says
-onto which others are warped, as they are read: to the pixel what gdalwarp -et 0 gives with the
+Inputs must lie on one grid (same CRS, same pixel size, pixels on pixels), unless --reference, --grid or --pixel-size
+says onto which grid others are warped, as they are read: to the pixel what gdalwarp -et 0 gives with the
 XSCALE and YSCALE that --plan prints. That needs GDAL.
 
 Outputs are GeoTIFFs, tiled, in the order of a cloud-optimized one, with statistics, histogram and overviews
@@ -56,9 +56,10 @@ of connected pixels of equal value, made by GDAL. Outputs appear under their nam
 run that fails or is interrupted keeps what it has done in hidden files .NAME.leat-part: --resume goes on from
 there, --unfinished DIR lists them, leat apply discard removes them.
 
-Values marked [NAME=] hold for all outputs, or for the one that is named; such options can be
-repeated. Exit codes: 0 done, 1 failed, 2 a mistake in the command line. ^C, SIGTERM and SIGHUP end leat by that
-signal, after it has cleaned up.`,
+Values marked [NAME=] hold for all outputs (or inputs), or for the one that is named, whatever is given for all. Such
+options can be repeated, but two values for the same name are an error. Of an option that takes one value the last one
+counts. Exit codes: 0 done, 1 failed, 2 a mistake in the command line, also one that only the files show, such as a band
+that an input lacks. ^C, SIGTERM and SIGHUP end leat by that signal, after it has cleaned up.`,
 		Example: `  leat apply -i red=B4.tif -i nir=B5.tif -o ndvi=ndvi.tif -e '(nir - red) / (nir + red)'
   leat apply -i t='2020*.tif' -o med=median.tif -e 'median(t)'
   leat apply -i s=scene.tif -o m=mean.tif -e '(s[1] + s[2]) / 2' --type uint16 --cog

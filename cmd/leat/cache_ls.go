@@ -19,7 +19,7 @@ import (
 
 func cacheListCommand() *cobra.Command {
 	f := &cacheFlags{}
-	c := newCacheCommand("ls [FILE]", "List the entries of a cache, or the caches of a directory",
+	c := newCacheCommand("ls [FILE|DIR]", "List the entries of a cache, or the caches of a directory",
 		`Ls lists the filled slots of a cache, one a line: number and bytes of the entry, or "damaged". Only their
 headers are read: check reads the data too. Of a directory it lists the cache files; without FILE, of the one
 where caches without a name are made ($LEAT_CACHE_DIR, else leat below the user's cache directory).`,

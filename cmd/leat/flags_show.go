@@ -34,8 +34,13 @@ func (f *showFlags) addShowing(fl *pflag.FlagSet) {
 	fl.StringVar(&f.serveAt, "serve", "",
 		"`PORT`: show the run while it goes, as a page for a browser and as metrics for Prometheus, on this machine alone (127.0.0.1), or at HOST:PORT; 0: a free port")
 	fl.BoolVar(&f.json, "json", false, "events and results as JSON lines on standard output")
-	fl.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing but warnings and errors")
-	fl.BoolVar(&f.verbose, "verbose", false, "count and quartiles of every stage at the end")
+	addQuiet(fl, &f.quiet)
+	fl.BoolVar(&f.verbose, "verbose", false, "say more at the end: statistics of the outputs, and how long reading, computing and writing took")
+}
+
+// addQuiet adds -q, which means the same for all commands that have it.
+func addQuiet(fl *pflag.FlagSet, quiet *bool) {
+	fl.BoolVarP(quiet, "quiet", "q", false, "say nothing but warnings and errors")
 }
 
 // Finalize checks the values of the options.

@@ -39,14 +39,14 @@ func (f *stageFlags) addJSON(c *cobra.Command, usage string) {
 func (f *stageFlags) addSource(c *cobra.Command) {
 	f.addDir(c)
 	c.Flags().StringVar(&f.maxBytes, "max-bytes", "1T",
-		"`SIZE`: most space that all objects of the directory take, whichever process uses them, such as 200G")
+		"`SIZE`: most space that all objects of the directory take, whichever process uses them, such as 200G (default: 1T)")
 	c.Flags().StringVar(&f.minFree, "min-free", "5%",
-		"`PART`: part of the disk that is left free for others, such as 10% or 0%")
+		"`PART`: part of the disk that is left free for others, such as 10% or 0% (default: 5%)")
 	c.Flags().StringVar(&f.evict, "evict", "lru",
-		"`lru|epochs`: which objects are evicted for others: the least recently used, or those that suit objects which are all read again and again and exceed the space")
-	c.Flags().IntVar(&f.workers, "workers", 8, "`N`: objects that are copied at the same time, 1 to 512")
+		"`lru|epochs`: which objects are evicted for others: the least recently used (lru, default), or those that suit objects which are all read again and again and exceed the space (epochs)")
+	c.Flags().IntVar(&f.workers, "workers", 8, "`N`: objects that are copied at the same time, 1 to 512 (default: 8)")
 	c.Flags().StringVar(&f.maxAge, "max-age", "0",
-		"`TIME`: take what was compared with its source so long ago, such as 30m, 12h or 7d, without asking again; never: what is there is not compared")
+		"`TIME`: take what was compared with its source so long ago, such as 30m, 12h or 7d, without asking again; never: what is there is not compared (default: 0, each command compares)")
 	c.Flags().StringVar(&f.endpoint, "endpoint", "",
 		"`URL`: a server that speaks a provider's protocol, such as http://127.0.0.1:9000")
 	c.Flags().StringVar(&f.region, "region", "", "`NAME`: region of s3 buckets")

@@ -40,15 +40,15 @@ func (f *storeFlags) AddFlags(fl *pflag.FlagSet) {
 func (f *storeFlags) addStageFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&f.stageDir, "stage-dir", "",
 		"`DIR`: a directory on a local disk for copies of remote inputs, shared by all runs of this machine; an input is copied if more than half of it is needed; none: all are read in pieces (default: $LEAT_CACHE_DIR, else leat below the user's cache directory)")
-	fl.StringVar(&f.stageBytes, "stage-bytes", "1T", "`SIZE`: largest size of all copies, such as 200G")
+	fl.StringVar(&f.stageBytes, "stage-bytes", "1T", "`SIZE`: largest size of all copies, such as 200G (default: 1T)")
 	fl.StringVar(&f.stageFree, "stage-min-free", "5%",
-		"`PART`: part of that disk that is left free for others, such as 10% or 0%")
+		"`PART`: part of that disk that is left free for others, such as 10% or 0% (default: 5%)")
 }
 
 // addRetryFor adds the option of all commands that fetch.
 func addRetryFor(fl *pflag.FlagSet, value *string) {
 	fl.StringVar(value, "retry-for", "1m",
-		"`TIME`: how long requests to a store that is overloaded, restarts or breaks off may go on without progress, such as 10s, 5m or 1h; 0: one attempt each, which fails after 30s without a byte")
+		"`TIME`: how long requests to a store that is overloaded, restarts or breaks off may go on without progress, such as 10s, 5m or 1h; 0: one attempt each, which fails after 30s without a byte (default: 1m)")
 }
 
 // parseRetryFor reads the value of --retry-for.

@@ -168,10 +168,20 @@ workers, and writes GeoTIFFs that are the same byte for byte for any number of w
 // finishCommands completes the commands below root.
 func finishCommands(root *cobra.Command) {
 	addProfile(root)
+	keepOrder(root)
 	root.SetGlobalNormalizationFunc(currentFlag)
 	completeCommon(root)
 	addHelp(root)
 	setShortHelp(root)
+}
+
+// keepOrder shows the options of a command and of those below it in the order in which they were
+// added, --help last.
+func keepOrder(c *cobra.Command) {
+	c.Flags().SortFlags = false
+	for _, sub := range c.Commands() {
+		keepOrder(sub)
+	}
 }
 
 // earlierFlags maps the earlier names of flags, which still work, to the present ones.

@@ -40,7 +40,8 @@ file. A zone without valid pixels has the count 0 and no other values.
 The guide (docs/guide/zonal.md) has the rules of pixels at the edges of polygons and of each statistic. Inputs, grids,
 stores, workers and resuming are those of leat apply (docs/guide/apply.md).
 
-Exit codes: 0 done, 1 failed, 2 a mistake in the command line.`,
+Exit codes: 0 done, 1 failed, 2 a mistake in the command line, also one that only the files show, such as an attribute
+that the polygons lack.`,
 		Example: `  leat zonal -i v=ndvi.tif -z fields.gpkg --by id --stat mean,std,count -o stats.csv
   leat zonal -i red=B4.tif -i nir=B8.tif -z fields.gpkg --by id -e '(nir - red) / (nir + red)' --stat p90 -o x.csv
   leat zonal -i c=landcover.tif -z parcels.shp --stat mode,variety,histogram --weights coverage -o classes.parquet
