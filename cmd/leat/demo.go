@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -17,7 +18,7 @@ import (
 
 // demoCommand is leat demo.
 func demoCommand() *cobra.Command {
-	var size, dates int
+	var o demoOptions
 	c := &cobra.Command{
 		Use:                   "demo [DIR] [options]",
 		DisableFlagsInUseLine: true,
@@ -39,26 +40,41 @@ clouds differ, and more and more fields are harvested. The NDVI is that of the f
 			if len(args) == 1 {
 				dir = args[0]
 			}
-			if size < 64 || size > 30000 {
-				return usagef("--size %d: use 64 to 30000 pixels a side", size)
+			if o.size < 64 || o.size > 30000 {
+				return usagef("--size %d: use 64 to 30000 pixels a side", o.size)
 			}
-			if dates < 1 || dates > 12 {
-				return usagef("--dates %d: use 1 to 12 dates", dates)
+			if o.dates < 1 || o.dates > 12 {
+				return usagef("--dates %d: use 1 to 12 dates", o.dates)
 			}
-			return runDemo(cmd, dir, size, dates)
+			return runDemo(cmd, dir, o)
 		},
 	}
-	c.Flags().IntVar(&size, "size", demo.BaseSize, "`N`: pixels a side, 64 to 30000 (default 5490)")
-	c.Flags().IntVar(&dates, "dates", 1, "`N`: scenes of so many dates, 1 to 12, each in a directory of its own (default 1)")
+	c.Flags().IntVar(&o.size, "size", demo.BaseSize, "`N`: pixels a side, 64 to 30000 (default 5490)")
+	c.Flags().IntVar(&o.dates, "dates", 1, "`N`: scenes of so many dates, 1 to 12, each in a directory of its own (default 1)")
+	addQuiet(c.Flags(), &o.quiet)
 	return c
 }
 
-func runDemo(cmd *cobra.Command, dir string, size, dates int) error {
-	scene, err := writeScenes(cmd, dir, size, dates)
+// demoOptions are the options of leat demo.
+type demoOptions struct {
+	size, dates int
+	quiet       bool
+}
+
+// people returns where the demo says what it does.
+func (o demoOptions) people(cmd *cobra.Command) io.Writer {
+	if o.quiet {
+		return io.Discard
+	}
+	return cmd.ErrOrStderr()
+}
+
+func runDemo(cmd *cobra.Command, dir string, o demoOptions) error {
+	scene, err := writeScenes(cmd, dir, o)
 	if err != nil {
 		return err
 	}
-	people := cmd.ErrOrStderr()
+	people := o.people(cmd)
 	in := func(name string) string { return filepath.Join(dir, name) }
 	f := &applyFlags{}
 	options := pflag.NewFlagSet("demo", pflag.ContinueOnError)
@@ -70,6 +86,7 @@ func runDemo(cmd *cobra.Command, dir string, size, dates int) error {
 	if err := options.Parse(args); err != nil {
 		return err
 	}
+	f.quiet = o.quiet
 	fmt.Fprintf(people, "leat apply %s\n\n", commandLine(args))
 	if err := runApply(cmd, f); err != nil {
 		return err
@@ -80,25 +97,28 @@ func runDemo(cmd *cobra.Command, dir string, size, dates int) error {
 }
 
 // writeScenes writes scenes of so many dates, and returns the first.
-func writeScenes(cmd *cobra.Command, dir string, size, dates int) (first *demo.Scene, err error) {
+func writeScenes(cmd *cobra.Command, dir string, o demoOptions) (first *demo.Scene, err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("the directory %s can't be made: %w", dir, cause(err))
 	}
-	people := cmd.ErrOrStderr()
-	for date := range dates {
+	people, mode := o.people(cmd), chooseProgress(os.Stderr)
+	if o.quiet {
+		mode = progressNone
+	}
+	for date := range o.dates {
 		at := dir
-		if dates > 1 {
+		if o.dates > 1 {
 			at = filepath.Join(dir, time.Date(2024, 5, 1+5*date, 0, 0, 0, 0, time.UTC).Format(time.DateOnly))
 		}
 		if err := os.MkdirAll(at, 0o777); err != nil {
 			return nil, fmt.Errorf("the directory %s can't be made: %w", at, cause(err))
 		}
 		if date == 0 {
-			fmt.Fprintf(people, "making %s of two bands and classes, %d x %d pixels, in %s\n", units.Count(dates, "scene"),
-				size, size, dir)
+			fmt.Fprintf(people, "making %s of two bands and classes, %d x %d pixels, in %s\n", units.Count(o.dates, "scene"),
+				o.size, o.size, dir)
 		}
-		bar := newProgress(people, chooseProgress(os.Stderr))
-		scene, err := demo.WriteScene(cmd.Context(), at, size, date, version,
+		bar := newProgress(people, mode)
+		scene, err := demo.WriteScene(cmd.Context(), at, o.size, date, version,
 			func(r *apply.Running) { showProgress(r, timing.New(), bar) })
 		bar.finish()
 		if err != nil {
