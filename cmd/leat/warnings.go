@@ -30,6 +30,9 @@ func (h *peopleHandler) Enabled(_ context.Context, level slog.Level) bool {
 
 // Handle is slog.Handler's.
 func (h *peopleHandler) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == lostMessage {
+		return h.write(r.Time, lostText(r), "")
+	}
 	var text strings.Builder
 	text.WriteString(r.Message)
 	hint := ""
@@ -52,9 +55,14 @@ func (h *peopleHandler) Handle(_ context.Context, r slog.Record) error {
 		add(a)
 	}
 	r.Attrs(add)
-	line := terminal.Text(redact(text.String()))
+	return h.write(r.Time, text.String(), hint)
+}
+
+// write writes a warning and its hint.
+func (h *peopleHandler) write(at time.Time, text, hint string) error {
+	line := terminal.Text(redact(text))
 	if h.copy != nil {
-		h.copy(r.Time, line)
+		h.copy(at, line)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

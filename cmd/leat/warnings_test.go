@@ -27,3 +27,18 @@ func TestWarningText(t *testing.T) {
 		}
 	}
 }
+
+func TestLostWorkerWarning(t *testing.T) {
+	for want, blocks := range map[string][]int{
+		"it had no block": nil, "1 block (7) will be computed again": {7},
+		"5 blocks (7, 8, 9, 10, ...) will be computed again": {7, 8, 9, 10, 11},
+	} {
+		var b strings.Builder
+		slog.New(&peopleHandler{w: &b}).Warn("worker lost", "worker", "slurm-0", "host", "node3", "why",
+			"its connection ended", "blocks", blocks)
+		want = "leat: warning: worker slurm-0 on node3 was lost (its connection ended): " + want + "; nothing needs to be done unless an error follows\n"
+		if b.String() != want {
+			t.Errorf("%q, not %q", b.String(), want)
+		}
+	}
+}
