@@ -1,7 +1,8 @@
 package outcome
 
 // JobError is returned for an error in the job itself: it can't be done with any rasters, or not
-// with these. Other errors concern files, memory, or events during a run. The text is that of Err.
+// with these: a band is missing, or they lie on several grids. Other errors concern files that are
+// missing, unreadable or not rasters, memory, or events during a run. The text is that of Err.
 type JobError struct{ Err error }
 
 func (e *JobError) Error() string { return e.Err.Error() }

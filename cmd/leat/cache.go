@@ -175,7 +175,7 @@ func slotNumber(text string) (int64, error) {
 // inCache checks INDEX against the file.
 func inCache(path string, i, n int64) error {
 	if i >= n {
-		return fmt.Errorf("slot %d: %s has %s, the last is %d", i, path, units.Count(n, "slot"), n-1)
+		return usagef("slot %d: %s has %s, the last is %d", i, path, units.Count(n, "slot"), n-1)
 	}
 	return nil
 }

@@ -90,8 +90,11 @@ func writePreview(ctx context.Context, w io.Writer, in *stores.Stores, paths []s
 		return usagef("--preview %s: expected one file", picture)
 	}
 	if picture != previewToStdout {
-		if err := errors.Join((&showFlags{preview: picture}).Finalize(), checkSideFile(picture)); err != nil {
+		if err := (&showFlags{preview: picture}).Finalize(); err != nil {
 			return usageError{err}
+		}
+		if err := checkSideFile(picture); err != nil {
+			return fmt.Errorf("--preview %s: %w", picture, err)
 		}
 	}
 	path, err := localName(paths[0])

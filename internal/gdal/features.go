@@ -77,7 +77,7 @@ func (r *VectorRequest) openFeatures(attributes []string, g raster.Grid) (hDatas
 		errs = append(errs, fmt.Errorf("%s: a statement selects layer and features itself, expected no layer and no condition", r.name()))
 	}
 	if !g.HasTransform {
-		errs = append(errs, fmt.Errorf("%s: the raster has no georeference, so the position of features on it is unknown", r.name()))
+		errs = append(errs, r.unmet("the raster has no georeference, so the position of features on it is unknown"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return 0, nil, err
@@ -106,17 +106,17 @@ func (r *VectorRequest) checkFeatures(layer *VectorLayer, attributes []string, g
 	}
 	switch {
 	case layer.Geometry == noGeometry:
-		return fmt.Errorf("%s: %s has no geometries, expected polygons", r.name(), what)
+		return r.unmet("%s has no geometries, expected polygons", what)
 	case layer.CRS.IsZero() && !g.CRS.IsZero():
-		return fmt.Errorf("%s: %s names no coordinate reference system, so its position on the raster (%v) is unknown",
-			r.name(), what, g.CRS)
+		return r.unmet("%s names no coordinate reference system, so its position on the raster (%v) is unknown",
+			what, g.CRS)
 	case !layer.CRS.IsZero() && g.CRS.IsZero():
-		return fmt.Errorf("%s: %s is in %v, and the raster names no coordinate reference system, so its position there is unknown",
-			r.name(), what, layer.CRS)
+		return r.unmet("%s is in %v, and the raster names no coordinate reference system, so its position there is unknown",
+			what, layer.CRS)
 	}
 	for _, name := range attributes {
 		if _, at := layer.attribute(name); at < 0 {
-			return fmt.Errorf("%s: there is no attribute %s; there are %s", r.name(), name, list(layer.attributeNames()))
+			return r.unmet("there is no attribute %s; there are %s", name, list(layer.attributeNames()))
 		}
 	}
 	return nil

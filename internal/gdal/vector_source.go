@@ -104,7 +104,7 @@ func CheckVector(ctx context.Context, r VectorRequest, g raster.Grid) (*VectorIn
 		}
 	}
 	if err := r.validate(g); err != nil {
-		return nil, err
+		return nil, &RequestError{err}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -132,11 +132,11 @@ func CheckVector(ctx context.Context, r VectorRequest, g raster.Grid) (*VectorIn
 	}
 	switch {
 	case layer.Geometry == noGeometry:
-		return nil, fmt.Errorf("%s: %s has no geometries, so there is nothing to burn: if columns hold the coordinates, name them in the driver's open options (of CSV: X_POSSIBLE_NAMES=, Y_POSSIBLE_NAMES=), or choose a layer or columns that have them", r.name(), what)
+		return nil, r.unmet("%s has no geometries, so there is nothing to burn: if columns hold the coordinates, name them in the driver's open options (of CSV: X_POSSIBLE_NAMES=, Y_POSSIBLE_NAMES=), or choose a layer or columns that have them", what)
 	case layer.CRS.IsZero() && !g.CRS.IsZero():
-		return nil, fmt.Errorf("%s: %s names no coordinate reference system, so its position on the grid (%v) is unknown: %s", r.name(), what, g.CRS, remedy)
+		return nil, r.unmet("%s names no coordinate reference system, so its position on the grid (%v) is unknown: %s", what, g.CRS, remedy)
 	case !layer.CRS.IsZero() && g.CRS.IsZero():
-		return nil, fmt.Errorf("%s: %s is in %v, and the grid names no coordinate reference system, so its position there is unknown: name the grid's, with: gdal_edit.py -a_srs EPSG:CODE file.tif", r.name(), what, layer.CRS)
+		return nil, r.unmet("%s is in %v, and the grid names no coordinate reference system, so its position there is unknown: name the grid's, with: gdal_edit.py -a_srs EPSG:CODE file.tif", what, layer.CRS)
 	}
 	if r.Exact && r.Attribute != "" {
 		if err := r.checkValues(ctx, from, layer, fewFeatures); err != nil {
@@ -293,14 +293,14 @@ func (r *VectorRequest) layer(from hDataset) (string, error) {
 	case r.Layer == "" && len(names) == 1:
 		return names[0], nil
 	case r.Layer == "":
-		return "", fmt.Errorf("%s: it has %d layers; name one of them: %s", r.name(), len(names), list(names))
+		return "", r.unmet("it has %d layers; name one of them: %s", len(names), list(names))
 	case slices.Contains(names, r.Layer):
 		return r.Layer, nil
 	}
 	if n, err := strconv.Atoi(r.Layer); err == nil && n >= 0 && n < len(names) {
 		return names[n], nil
 	}
-	return "", fmt.Errorf("%s: there is no layer %s; it has %s", r.name(), r.Layer, list(names))
+	return "", r.unmet("there is no layer %s; it has %s", r.Layer, list(names))
 }
 
 // list joins names for an error, at most the first of many.
@@ -333,11 +333,11 @@ func (r *VectorRequest) findLayer(from hDataset) (*VectorLayer, error) {
 	}
 	a, at := found.attribute(r.Attribute)
 	if at < 0 {
-		return nil, fmt.Errorf("%s: there is no attribute %s; there are %s", r.name(), r.Attribute,
+		return nil, r.unmet("there is no attribute %s; there are %s", r.Attribute,
 			list(found.attributeNames()))
 	}
 	if a.Pixels == ndarray.NoType {
-		return nil, fmt.Errorf("%s: the attribute %s is not a number (%s); convert it in a statement (SQL), or burn a fixed value", r.name(), a.Name, a.Type)
+		return nil, r.unmet("the attribute %s is not a number (%s); convert it in a statement (SQL), or burn a fixed value", a.Name, a.Type)
 	}
 	return &found, nil
 }
@@ -355,7 +355,7 @@ func (r *VectorRequest) withLayer(from hDataset, f func(l hLayer) error) error {
 			defer onThread(func() { c.GDALDatasetReleaseResultSet(from, l) })
 		}
 		if err != nil {
-			return err
+			return &RequestError{err}
 		}
 		return f(l)
 	}
@@ -385,7 +385,7 @@ func (r *VectorRequest) withLayer(from hDataset, f func(l hLayer) error) error {
 			c.OGR_L_ResetReading(l)
 			return true
 		}); err != nil {
-			return err
+			return &RequestError{err}
 		}
 	}
 	return f(l)

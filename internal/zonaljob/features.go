@@ -48,12 +48,12 @@ func (r *run) featureFile() (*gdal.FeatureFile, error) {
 	for _, c := range r.columns {
 		typ, ok := featureTypes[c.Type]
 		if !ok {
-			return nil, fmt.Errorf("%s: the column %s has unsigned 64-bit integers, which %s can't hold, expected .csv or .parquet",
+			return nil, jobErrorf("%s: the column %s has unsigned 64-bit integers, which %s can't hold, expected .csv or .parquet",
 				r.o.Path, c.Name, r.format.name)
 		}
 		lower := strings.ToLower(c.Name)
 		if first, again := names[lower]; again {
-			return nil, fmt.Errorf("%s: the columns %s and %s have the same name in %s, which ignores case", r.o.Path, first, c.Name,
+			return nil, jobErrorf("%s: the columns %s and %s have the same name in %s, which ignores case", r.o.Path, first, c.Name,
 				r.format.name)
 		}
 		names[lower] = c.Name

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"leat/apply"
+	"leat/apply/outcome"
 	"leat/block"
 	"leat/internal/gdal"
 	"leat/internal/sysmem"
@@ -118,7 +119,7 @@ func (r *run) makeParams(ctx context.Context, job apply.Resolved) (made apply.Ma
 		s.Variables = append(s.Variables, variable{name, v.Type, v.Bands})
 	}
 	if _, err := s.specs(); err != nil {
-		return made, err
+		return made, &outcome.JobError{Err: err}
 	}
 	var list shapes
 	if s.Raster {
@@ -128,6 +129,9 @@ func (r *run) makeParams(ctx context.Context, job apply.Resolved) (made apply.Ma
 	} else {
 		r.source = r.statZones()
 		if r.zones, err = readZones(ctx, r.o.Zones, r.o.By, g, r.o.Outside); err != nil {
+			if unmet := new(*gdal.RequestError); errors.As(err, unmet) {
+				err = &outcome.JobError{Err: err}
+			}
 			return made, err
 		}
 		list = r.zones.shapes
@@ -167,12 +171,12 @@ func (r *run) makeParams(ctx context.Context, job apply.Resolved) (made apply.Ma
 func checkZonesRaster(v apply.Variable, path string) error {
 	switch {
 	case !v.Type.IsInteger():
-		return fmt.Errorf("zones %s: pixels of %v, expected integers", path, v.Type)
+		return jobErrorf("zones %s: pixels of %v, expected integers", path, v.Type)
 	case v.Type.Size() == 8 && !v.Type.IsSigned():
-		return fmt.Errorf("zones %s: pixels of %v, expected integers of at most 32 bits, or int64", path, v.Type)
+		return jobErrorf("zones %s: pixels of %v, expected integers of at most 32 bits, or int64", path, v.Type)
 	}
 	if v.Bands != 1 {
-		return fmt.Errorf("zones %s: %d bands, expected one", path, v.Bands)
+		return jobErrorf("zones %s: %d bands, expected one", path, v.Bands)
 	}
 	return nil
 }
@@ -210,7 +214,7 @@ func (r *run) tableColumns(variables []variable) ([]table.Column, error) {
 	names := map[string]bool{}
 	for _, c := range list {
 		if names[c.Name] {
-			return nil, fmt.Errorf("the table would have two columns %s, expected an attribute or a variable of another name", c.Name)
+			return nil, jobErrorf("the table would have two columns %s, expected an attribute or a variable of another name", c.Name)
 		}
 		names[c.Name] = true
 	}

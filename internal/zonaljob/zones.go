@@ -97,9 +97,9 @@ func readZones(ctx context.Context, r gdal.VectorRequest, by []string, grid rast
 	case err != nil:
 		return nil, err
 	case len(z.fids) == 0:
-		return nil, fmt.Errorf("%s: the layer %s has no features, expected polygons", name, layer.Name)
+		return nil, jobErrorf("%s: the layer %s has no features, expected polygons", name, layer.Name)
 	case z.outside > 0 && z.outside+z.empty == len(z.fids):
-		return nil, fmt.Errorf("%w; no zone lies on it", outsideError(name, z.firstOutside, outsideBox, grid))
+		return nil, jobErrorf("%w; no zone lies on it", outsideError(name, z.firstOutside, outsideBox, grid))
 	}
 	z.types = layer.FieldTypes(by)
 	return z, nil
@@ -139,7 +139,7 @@ func (z *zoneList) addID(path string, by []string, f *gdal.Feature, seen map[str
 	var key strings.Builder
 	for i, v := range f.Values {
 		if v == nil {
-			return fmt.Errorf("%s: feature %d has no value of the attribute %s, expected one to identify it", path, f.FID, by[i])
+			return jobErrorf("%s: feature %d has no value of the attribute %s, expected one to identify it", path, f.FID, by[i])
 		}
 		z.ids[i] = append(z.ids[i], v)
 		fmt.Fprintf(&key, "%v\x00", v)
@@ -151,10 +151,10 @@ func (z *zoneList) addID(path string, by []string, f *gdal.Feature, seen map[str
 		}
 		same, first := strings.Join(what, ", "), z.fids[i]
 		if first == f.FID { // as in GeoJSON whose features have equal ids
-			return fmt.Errorf("%s: the features in places %d and %d of the layer, both with the number %d, have the same %s, expected unique values",
+			return jobErrorf("%s: the features in places %d and %d of the layer, both with the number %d, have the same %s, expected unique values",
 				path, i+1, len(z.fids), first, same)
 		}
-		return fmt.Errorf("%s: the features %d and %d have the same %s, expected unique values", path, first, f.FID, same)
+		return jobErrorf("%s: the features %d and %d have the same %s, expected unique values", path, first, f.FID, same)
 	}
 	seen[key.String()] = len(z.fids) - 1
 	return nil

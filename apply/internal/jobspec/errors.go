@@ -27,6 +27,11 @@ func Errorf(field, format string, args ...any) error {
 	return &outcome.FieldError{Field: field, Err: err}
 }
 
+// JobErrorf returns Errorf as an outcome.JobError.
+func JobErrorf(field, format string, args ...any) error {
+	return &outcome.JobError{Err: Errorf(field, format, args...)}
+}
+
 // NewNotes returns notes of these texts, without fields.
 func NewNotes(texts ...string) []outcome.Note {
 	var notes []outcome.Note

@@ -52,7 +52,7 @@ func placeFiles(job *jobspec.Job, in *Inputs) (_ raster.Grid, domain block.Windo
 		return ref, domain, nil, fmt.Errorf("%s has %d x %d pixels and the transform %v: expected at most %d a side and finite numbers", refName, ref.Width, ref.Height, ref.Transform, jobspec.MaxGridSide)
 	}
 	if georef.Rotated(ref.Transform) && c.PixelSize[0] == 0 {
-		return ref, domain, nil, rotatedError(ref, refName, refPath, in)
+		return ref, domain, nil, &outcome.JobError{Err: rotatedError(ref, refName, refPath, in)}
 	}
 	var cover coverage
 	if c.PixelSize[0] > 0 {
@@ -77,8 +77,8 @@ func placeFiles(job *jobspec.Job, in *Inputs) (_ raster.Grid, domain block.Windo
 		case given || cover != nil:
 			off = append(off, f)
 		default:
-			errs = append(errs, &outcome.FieldError{Field: "Controls.Reference", Value: in.Files[0].Name,
-				Err: fmt.Errorf("inputs are not on one grid: %s (%s) against %s: %s", f.Name, f.Path, refName, d)})
+			errs = append(errs, &outcome.JobError{Err: &outcome.FieldError{Field: "Controls.Reference", Value: in.Files[0].Name,
+				Err: fmt.Errorf("inputs are not on one grid: %s (%s) against %s: %s", f.Name, f.Path, refName, d)}})
 		}
 	}
 	if len(errs) > 0 {
@@ -107,10 +107,10 @@ func placeFiles(job *jobspec.Job, in *Inputs) (_ raster.Grid, domain block.Windo
 	}
 	if w.Empty() {
 		if note := turnNote(job, in, ref, nil); note.Text != "" {
-			return ref, domain, nil, &outcome.FieldError{Field: note.Field, Value: note.Value,
-				Err: fmt.Errorf("the inputs have no pixel in common: %s", note.Text)}
+			return ref, domain, nil, &outcome.JobError{Err: &outcome.FieldError{Field: note.Field, Value: note.Value,
+				Err: fmt.Errorf("the inputs have no pixel in common: %s", note.Text)}}
 		}
-		return ref, domain, nil, jobspec.Errorf("Controls.Footprint", "the inputs have no pixel in common:%s", extents(in))
+		return ref, domain, nil, jobspec.JobErrorf("Controls.Footprint", "the inputs have no pixel in common:%s", extents(in))
 	}
 	domain = w
 	for _, f := range in.Files {

@@ -123,7 +123,7 @@ func (f *File) resolve(spec jobspec.Input, noMask bool) error {
 	for i, l := range f.Layers {
 		b := f.Info.Bands[l-1]
 		if b.Type != f.Type {
-			return jobspec.Errorf("Input.Layers", "%s has bands of types %v and %v: expected bands of one type", f.Path, f.Type,
+			return jobspec.JobErrorf("Input.Layers", "%s has bands of types %v and %v: expected bands of one type", f.Path, f.Type,
 				b.Type)
 		}
 		nodata, mask, err := f.resolveValidity(i, l, spec, noMask)

@@ -79,9 +79,9 @@ func (l lattice) window(g raster.Grid, name string) (w block.Window, err error) 
 	var box [4]float64
 	switch {
 	case !g.HasTransform:
-		return w, jobspec.Errorf("Controls.PixelSize", "%s is %w", name, outcome.ErrNotGeoreferenced)
+		return w, jobspec.JobErrorf("Controls.PixelSize", "%s is %w", name, outcome.ErrNotGeoreferenced)
 	case g.CRS.IsZero() != l.crs.IsZero():
-		return w, jobspec.Errorf("Controls.CRS", "%s has the CRS %v, and the grid %v", name, g.CRS, l.crs)
+		return w, jobspec.JobErrorf("Controls.CRS", "%s has the CRS %v, and the grid %v", name, g.CRS, l.crs)
 	case g.CRS.IsZero() || gdal.SameCRS(g.CRS, l.crs):
 		box[0], box[1], box[2], box[3] = g.Bounds()
 	default:

@@ -43,7 +43,7 @@ func (f *File) openStaged() error {
 		}
 	}
 	if f.Warp.Overviews {
-		return jobspec.Errorf("Input.Overviews", "its overviews can't be used while it is in a store")
+		return jobspec.JobErrorf("Input.Overviews", "its overviews can't be used while it is in a store")
 	}
 	w, err := gdal.PlanWarp(&f.Warp.Original, f.Warp.options())
 	if err != nil {

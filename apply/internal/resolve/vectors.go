@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"leat/apply/internal/jobspec"
+	"leat/apply/outcome"
 	"leat/block"
 	"leat/internal/gdal"
 	"leat/internal/geotiff"
@@ -99,7 +100,7 @@ func (in *Inputs) addVectors(ctx context.Context, job *jobspec.Job, grid raster.
 // checkPolygons returns an error if a layer for a cutline can have no polygons.
 func checkPolygons(l *gdal.VectorLayer) error {
 	if strings.Contains(l.Geometry, "Point") || strings.Contains(l.Geometry, "Line") {
-		return jobspec.Errorf("Controls.Cutline", "the layer %s of the cutline has geometries of the type %s, expected polygons", l.Name, l.Geometry)
+		return jobspec.JobErrorf("Controls.Cutline", "the layer %s of the cutline has geometries of the type %s, expected polygons", l.Name, l.Geometry)
 	}
 	return nil
 }
@@ -114,6 +115,9 @@ func openVector(ctx context.Context, name string, v *jobspec.Vector, grid raster
 		request.Path, request.Name = local.Path, v.Label()
 	}
 	info, err := gdal.CheckVector(ctx, request, grid)
+	if unmet := new(*gdal.RequestError); errors.As(err, unmet) {
+		return nil, &outcome.JobError{Err: err}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -141,15 +141,15 @@ func (f *File) warpOnto(job *jobspec.Job, ref raster.Grid, most int64) error {
 	g := f.Info.Grid
 	switch {
 	case f.Version.Given:
-		return errors.New("it is an open raster (Input.Source), and GDAL, which warps, opens files by their names")
+		return jobspec.JobErrorf("", "it is an open raster (Input.Source), and GDAL, which warps, opens files by their names")
 	case !g.HasTransform:
-		return fmt.Errorf("it is %w", outcome.ErrNotGeoreferenced)
+		return jobspec.JobErrorf("", "it is %w", outcome.ErrNotGeoreferenced)
 	case !ref.HasTransform:
-		return jobspec.Errorf("Controls.Reference", "the reference is %w", outcome.ErrNotGeoreferenced)
+		return jobspec.JobErrorf("Controls.Reference", "the reference is %w", outcome.ErrNotGeoreferenced)
 	case g.CRS.IsZero() && !ref.CRS.IsZero():
-		return fmt.Errorf("it has %w", outcome.ErrNoCRS)
+		return jobspec.JobErrorf("", "it has %w", outcome.ErrNoCRS)
 	case ref.CRS.IsZero() && !g.CRS.IsZero():
-		return fmt.Errorf("the reference has %w", outcome.ErrNoCRS)
+		return jobspec.JobErrorf("", "the reference has %w", outcome.ErrNoCRS)
 	}
 	version, err := gdal.Version()
 	if err != nil {
@@ -196,7 +196,7 @@ func (f *File) nodataTexts(spec jobspec.Input) ([]string, error) {
 	for i, l := range f.Layers {
 		text := spec.Nodata[min(i, len(spec.Nodata)-1)]
 		if at := slices.Index(f.Layers, l); at < i && texts[l-1] != text {
-			return nil, jobspec.Errorf("Input.Nodata", "its band %d is read twice with different nodata, which can't be warped at once", l)
+			return nil, jobspec.JobErrorf("Input.Nodata", "its band %d is read twice with different nodata, which can't be warped at once", l)
 		}
 		texts[l-1] = text
 	}
