@@ -369,13 +369,13 @@ func readExpression(text string) (string, error) {
 	} else {
 		var err error
 		if file, err = os.Open(path); err != nil {
-			return "", fileError{fmt.Errorf("read %s: %w", shown(path), cause(err))}
+			return "", fileError{fmt.Errorf("reading %s: %w", shown(path), cause(err))}
 		}
 		defer file.Close()
 	}
 	b, err := io.ReadAll(io.LimitReader(file, maxExpressionFile))
 	if err != nil {
-		return "", fileError{fmt.Errorf("read %s: %w", shown(path), cause(err))}
+		return "", fileError{fmt.Errorf("reading %s: %w", shown(path), cause(err))}
 	}
 	return string(b), nil
 }

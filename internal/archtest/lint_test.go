@@ -38,6 +38,12 @@ var (
 	idioms = regexp.MustCompile(`(?i)\b(as|so|by|how|too) far\b|\bfar (more|less|from)\b`)
 )
 
+// commandedOperation is a message, or one with its cause, that names its operation as a command
+// would ("open x: no such file") and not as the others do ("opening x: no such file").
+var commandedOperation = regexp.MustCompile("^[\"`](accept|bind|cancel|close|connect|copy|create|decode|delete|deregister|" +
+	"describe|dial|encode|export|fetch|find|import|join|list|listen|load|lock|map|open|parse|query|raise|read|register|" +
+	"remove|rename|resolve|run|send|start|store|submit|terminate|truncate|verify|write) [^\"`]*: %w[\"`]$")
+
 // lintFinding is one place that breaks a rule.
 type lintFinding struct {
 	rule, place string
@@ -94,7 +100,7 @@ func TestLint(t *testing.T) {
 
 var lintRules = []string{
 	"words-in-identifiers", "words-in-comments", "words-in-strings", "words-in-docs",
-	"comment-columns", "code-columns", "doc-comment-name", "check-assigns",
+	"comment-columns", "code-columns", "doc-comment-name", "check-assigns", "error-operation",
 }
 
 // lintTree applies all rules to the Go files and the Markdown files below root.
@@ -210,6 +216,9 @@ func lintGo(place string, text []byte) ([]lintFinding, error) {
 			}
 		case *ast.BasicLit:
 			if n.Kind == token.STRING {
+				if commandedOperation.MatchString(n.Value) {
+					add("error-operation", n.Pos(), n.Value)
+				}
 				for _, f := range lintText("words-in-strings", place, n.Value) {
 					add(f.rule, n.Pos(), f.place[strings.LastIndexByte(f.place, ' ')+1:])
 				}
@@ -337,6 +346,7 @@ func checkIt(a *struct{ n int }) { a.n = 1 }
 
 // ` + long + `
 var shelfRoom = "is told"
+var errOpen = fmt.Errorf("open %s: %w", "x", nil)
 ` + "var a = []int{" + strings.Repeat("1, ", 50) + "}\n"
 	findings, err := lintGo("x.go", []byte(text))
 	if err != nil {

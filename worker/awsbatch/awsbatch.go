@@ -72,7 +72,7 @@ func (k *launcher) Check(ctx context.Context) error {
 	// A run that can't describe its jobs would wait long for workers that never start. AWS omits
 	// unknown jobs from its answer.
 	if _, err := c.describeJobs(ctx, &batch.DescribeJobsInput{Jobs: []string{unknownJob}}); err != nil {
-		return failed(err, "describe jobs (batch:DescribeJobs)")
+		return failed(err, "describing jobs (batch:DescribeJobs)")
 	}
 	return k.checkSecret(ctx, c)
 }

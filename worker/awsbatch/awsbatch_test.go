@@ -260,7 +260,7 @@ func TestEndpointOnlyInSecret(t *testing.T) {
 				t.Errorf("fetched without a version: %q, %v", got, err)
 			}
 			_, err = Fetch()[gotStore](t.Context(), name+"#99")
-			workertest.WantError(t, err, "read ", name)
+			workertest.WantError(t, err, "reading ", name)
 			service := map[string]string{"ssm": "ssm", "secretsmanager": "secretsmanager"}[store]
 			if !r.s.Signed(service) || !r.s.Signed("batch") {
 				t.Error("calls are not signed for their service and region")
@@ -373,7 +373,7 @@ func TestLostSubmitAnswerLeavesNoJob(t *testing.T) {
 				}
 			})
 			_, err := r.kind.Start(t.Context(), r.Options)
-			workertest.WantError(t, err, "submit a job of 2 workers")
+			workertest.WantError(t, err, "submitting a job of 2 workers")
 			if len(r.s.Submitted()) != 1 || len(r.s.Left()) > 0 {
 				t.Errorf("%v are left of %d", r.s.Left(), len(r.s.Submitted()))
 			}

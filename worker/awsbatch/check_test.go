@@ -64,7 +64,7 @@ func TestCheck(t *testing.T) {
 	}{
 		{"all is well", batchtest.Settings{}, nil, ""},
 		{"jobs can't be described", batchtest.Settings{Before: denied("DescribeJobs")}, nil,
-			"describe jobs (batch:DescribeJobs)"},
+			"describing jobs (batch:DescribeJobs)"},
 		{"a revision", batchtest.Settings{}, func(o *Options) { o.Definition += ":1" }, ""},
 		{"an ARN", batchtest.Settings{},
 			func(o *Options) { o.Definition = "arn:aws:batch:eu-test-1:1:job-definition/worker:2" }, ""},
@@ -86,9 +86,9 @@ func TestCheck(t *testing.T) {
 			"there is no secret other in Secrets Manager"},
 		{"a secret that may not be looked at", batchtest.Settings{Before: denied("DescribeSecret")}, nil, ""},
 		{"a queue that may not be looked at", batchtest.Settings{Before: denied("DescribeJobQueues")}, nil,
-			"describe queue spot-queue: User: arn:aws:iam::1:user/u is not authorized to perform: it (AccessDeniedException)"},
+			"describing queue spot-queue: User: arn:aws:iam::1:user/u is not authorized to perform: it (AccessDeniedException)"},
 		{"no answer", batchtest.Settings{Before: func(string) *batchtest.Error { return batchtest.Broken }}, nil,
-			"describe queue spot-queue: "},
+			"describing queue spot-queue: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRun(t, c.set, 1, "exit 0")
@@ -118,6 +118,6 @@ func TestCheck(t *testing.T) {
 		r := newRun(t, batchtest.Settings{}, 1, "exit 0")
 		t.Setenv("AWS_ACCESS_KEY_ID", "")
 		t.Setenv("AWS_SECRET_ACCESS_KEY", "")
-		workertest.WantError(t, r.kind.Check(t.Context()), "describe queue", "credentials")
+		workertest.WantError(t, r.kind.Check(t.Context()), "describing queue", "credentials")
 	})
 }

@@ -70,7 +70,7 @@ func connect(ctx context.Context, region, endpoint string, backoff time.Duration
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, load...)
 	if err != nil {
-		return nil, fmt.Errorf("load AWS configuration: %w", err)
+		return nil, fmt.Errorf("loading AWS configuration: %w", err)
 	}
 	if cfg.Region == "" {
 		return nil, batchError("Options.Region", "no region: neither Region nor AWS_REGION nor ~/.aws/config sets one")

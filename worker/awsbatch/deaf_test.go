@@ -111,7 +111,7 @@ func TestLostSubmissionFoundByName(t *testing.T) {
 		}
 	})
 	_, err := r.kind.Start(t.Context(), r.Options)
-	workertest.WantError(t, err, "submit a job of 2 workers", "may be left")
+	workertest.WantError(t, err, "submitting a job of 2 workers", "may be left")
 	workertest.WantCommands(t, err, "aws batch list-jobs")
 	if n := len(r.s.Left()); n == 0 {
 		t.Error("the first start's jobs were ended")

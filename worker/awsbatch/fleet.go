@@ -157,7 +157,7 @@ func (f *fleet) describe(ctx context.Context, ids []string) ([]types.JobDetail, 
 		n := min(len(ids), maxPage)
 		out, err := f.c.describeJobs(ctx, &batch.DescribeJobsInput{Jobs: ids[:n]})
 		if err != nil {
-			return jobs, failed(err, "describe jobs")
+			return jobs, failed(err, "describing jobs")
 		}
 		jobs, ids = append(jobs, out.Jobs...), ids[n:]
 	}
@@ -228,7 +228,7 @@ func (f *fleet) terminate(ctx context.Context) error {
 		_, err := f.c.terminateJob(ctx, &batch.TerminateJobInput{JobId: &id,
 			Reason: aws.String("the run of leat has ended")})
 		if err != nil {
-			errs = append(errs, failed(err, "terminate job %s", id))
+			errs = append(errs, failed(err, "terminating job %s", id))
 		}
 	}
 	return errors.Join(errs...)
@@ -240,7 +240,7 @@ func (f *fleet) deregister(ctx context.Context) error {
 	}
 	if _, err := f.c.deregisterJobDefinition(ctx,
 		&batch.DeregisterJobDefinitionInput{JobDefinition: &f.definition}); err != nil {
-		return &worker.LeftError{What: "job definition " + f.definition, Err: failed(err, "deregister it"),
+		return &worker.LeftError{What: "job definition " + f.definition, Err: failed(err, "deregistering it"),
 			Commands: []string{f.shellCommand("deregister-job-definition", "--job-definition", f.definition)}}
 	}
 	f.definition = ""

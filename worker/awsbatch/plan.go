@@ -46,7 +46,7 @@ func (k *launcher) plan(ctx context.Context, c *clients) (*plan, error) {
 func (k *launcher) planQueue(ctx context.Context, c *clients, p *plan) error {
 	out, err := c.describeJobQueues(ctx, &batch.DescribeJobQueuesInput{JobQueues: []string{k.o.Queue}})
 	if err != nil {
-		return failed(err, "describe queue %s", k.o.Queue)
+		return failed(err, "describing queue %s", k.o.Queue)
 	}
 	if len(out.JobQueues) == 0 {
 		return batchError("Options.Queue", "there is no job queue %s in region %s", k.o.Queue, c.region)
@@ -68,7 +68,7 @@ func (k *launcher) planQueue(ctx context.Context, c *clients, p *plan) error {
 	}
 	envs, err := c.describeComputeEnvironments(ctx, &batch.DescribeComputeEnvironmentsInput{ComputeEnvironments: names})
 	if err != nil {
-		return failed(err, "describe compute environments of queue %s", k.o.Queue)
+		return failed(err, "describing compute environments of queue %s", k.o.Queue)
 	}
 	usable, unknown := 0, false
 	var why []string
@@ -110,7 +110,7 @@ func (k *launcher) planDefinition(ctx context.Context, c *clients, p *plan) erro
 	for {
 		out, err := c.describeJobDefinitions(ctx, in)
 		if err != nil {
-			return failed(err, "describe job definition %s", name)
+			return failed(err, "describing job definition %s", name)
 		}
 		for i, d := range out.JobDefinitions {
 			if aws.ToString(d.Status) != "INACTIVE" &&

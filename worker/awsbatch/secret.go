@@ -63,7 +63,7 @@ func (k *launcher) putSecret(ctx context.Context, c *clients, text string) (stri
 		out, err := c.putParameter(ctx, &ssm.PutParameterInput{Name: &name, Value: &text,
 			Type: ssmtypes.ParameterTypeSecureString, Overwrite: aws.Bool(true)})
 		if err != nil {
-			return "", failed(err, "write SSM parameter %s", name)
+			return "", failed(err, "writing SSM parameter %s", name)
 		}
 		version = strconv.FormatInt(out.Version, 10)
 	}
@@ -95,7 +95,7 @@ func Fetch() map[string]func(ctx context.Context, name string) (string, error) {
 			}
 			out, err := c.getSecretValue(ctx, in)
 			if err != nil {
-				return nil, failed(err, "read secret %s in Secrets Manager", name)
+				return nil, failed(err, "reading secret %s in Secrets Manager", name)
 			}
 			return out.SecretString, nil
 		}),
@@ -106,7 +106,7 @@ func Fetch() map[string]func(ctx context.Context, name string) (string, error) {
 			}
 			out, err := c.getParameter(ctx, &ssm.GetParameterInput{Name: &at, WithDecryption: aws.Bool(true)})
 			if err != nil {
-				return nil, failed(err, "read SSM parameter %s", name)
+				return nil, failed(err, "reading SSM parameter %s", name)
 			}
 			if out.Parameter == nil {
 				return nil, fmt.Errorf("SSM parameter %s has no value", name)

@@ -31,7 +31,7 @@ func (k *launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 	}
 	text, err := o.Endpoint.MarshalText()
 	if err != nil {
-		return nil, fmt.Errorf("encode endpoint: %w", err)
+		return nil, fmt.Errorf("encoding endpoint: %w", err)
 	}
 	c, err := k.connect(ctx)
 	if err != nil {
@@ -121,7 +121,7 @@ func (f *fleet) register(ctx context.Context, p *plan) (string, error) {
 		PlatformCapabilities: []types.PlatformCapability{platform},
 	})
 	if err != nil {
-		return "", failed(err, "register job definition for image %s", o.Image)
+		return "", failed(err, "registering job definition for image %s", o.Image)
 	}
 	f.definition = aws.ToString(out.JobDefinitionArn)
 	return f.definition, nil
@@ -177,7 +177,7 @@ func (f *fleet) submit(ctx, extended context.Context, p *plan, definition, secre
 		f.add(aws.ToString(out.JobId), first, n)
 		return nil
 	}
-	return errors.Join(failed(err, "submit a job of %d workers to queue %s", n, o.Queue),
+	return errors.Join(failed(err, "submitting a job of %d workers to queue %s", n, o.Queue),
 		f.findLost(extended, err, name, first, n))
 }
 
@@ -198,7 +198,7 @@ func (f *fleet) findLost(ctx context.Context, why error, name string, first, n i
 	out, err := f.c.listJobs(ctx, &batch.ListJobsInput{JobQueue: &f.k.o.Queue,
 		Filters: []types.KeyValuesPair{{Name: aws.String("JOB_NAME"), Values: []string{name}}}})
 	if err != nil {
-		left.Err = failed(err, "list jobs")
+		left.Err = failed(err, "listing jobs")
 		return left
 	}
 	for _, j := range out.JobSummaryList {

@@ -106,7 +106,7 @@ func TestInvalidDirectivesAreRefusedByQsub(t *testing.T) {
 		s := pbstest.New(t, pbstest.Settings{})
 		r := newRun(t, &Options{Directives: []string{d}}, 1, "exit 0")
 		_, err := r.kind.Start(t.Context(), r.Options)
-		workertest.WantError(t, err, "submit a job of 1 workers: qsub: ")
+		workertest.WantError(t, err, "submitting a job of 1 workers: qsub: ")
 		if len(s.Submitted()) > 0 || len(s.Left()) > 0 {
 			t.Errorf("%s: something was submitted", d)
 		}

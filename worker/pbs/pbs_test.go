@@ -434,7 +434,7 @@ func TestFailedStartLeavesNoJobs(t *testing.T) {
 		})
 		r := newRun(t, &Options{MaxArray: 2}, 4, "exec sleep 600")
 		_, err := r.kind.Start(t.Context(), r.Options)
-		workertest.WantError(t, err, "per-user limit", "submit a job of 2 workers")
+		workertest.WantError(t, err, "per-user limit", "submitting a job of 2 workers")
 		if len(s.Submitted()) != 1 || len(s.Left()) > 0 {
 			t.Errorf("%v are left of %d", s.Left(), len(s.Submitted()))
 		}

@@ -26,7 +26,7 @@ func (k *launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 	env := environment()
 	text, err := o.Endpoint.MarshalText()
 	if err != nil {
-		return nil, fmt.Errorf("encode endpoint: %w", err)
+		return nil, fmt.Errorf("encoding endpoint: %w", err)
 	}
 	f := newFleet(k, o)
 	if o.Dir == "" {
@@ -138,7 +138,7 @@ func (f *fleet) submit(ctx context.Context, first, n int, env []string) (string,
 	case r.Lost:
 		return name, fmt.Errorf("%w before it was killed: %w", errLost, r.Err)
 	}
-	return name, fmt.Errorf("submit a job of %d workers: %w", n, r.Err)
+	return name, fmt.Errorf("submitting a job of %d workers: %w", n, r.Err)
 }
 
 // lastID returns the last line that is a job's identifier, or "": sites make qsub print more.

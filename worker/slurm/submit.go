@@ -72,7 +72,7 @@ func validateStart(o *worker.StartOptions) error {
 func (f *fleet) prepare() error {
 	text, err := f.o.Endpoint.MarshalText()
 	if err != nil {
-		return fmt.Errorf("encode endpoint: %w", err)
+		return fmt.Errorf("encoding endpoint: %w", err)
 	}
 	f.dir = f.o.Dir
 	if f.dir == "" && f.k.o.Dir != "" {
@@ -81,7 +81,7 @@ func (f *fleet) prepare() error {
 			return fmt.Errorf("option Dir: %w", err)
 		}
 		if f.dir, err = os.MkdirTemp(parent, "leat-"+f.o.RunID+"-"); err != nil { // mode 0700
-			return fmt.Errorf("create directory: %w", err)
+			return fmt.Errorf("creating directory: %w", err)
 		}
 		f.ownDir = f.dir
 	}
@@ -103,7 +103,7 @@ func (f *fleet) Cleanup() error {
 	err := batch.RemoveSecret(f.secret)
 	if f.ownDir != "" {
 		if e := os.RemoveAll(f.ownDir); e != nil {
-			err = errors.Join(err, fmt.Errorf("remove directory: %w", e))
+			err = errors.Join(err, fmt.Errorf("removing directory: %w", e))
 		}
 	}
 	return err
@@ -135,7 +135,7 @@ func (f *fleet) submit(ctx context.Context, first, n, throttle int) error {
 	}
 	switch {
 	case a.Err != nil:
-		return fmt.Errorf("submit a job of %d workers: %w", n, a.Err)
+		return fmt.Errorf("submitting a job of %d workers: %w", n, a.Err)
 	case !ok:
 		return fmt.Errorf("sbatch printed %q, expected the job's number%s",
 			batch.Tail(string(a.Stdout), 200),

@@ -77,10 +77,10 @@ func (f *fleet) startAll(ctx context.Context) error {
 	for i := range f.o.Workers {
 		name := worker.WorkerName(launcherName, f.o.First+i)
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("start %s: %w", name, context.Cause(ctx))
+			return fmt.Errorf("starting %s: %w", name, context.Cause(ctx))
 		}
 		if err := f.startOne(name); err != nil {
-			return fmt.Errorf("start %s: %w", name, err)
+			return fmt.Errorf("starting %s: %w", name, err)
 		}
 	}
 	return nil
@@ -96,13 +96,13 @@ func (f *fleet) startOne(name string) error {
 	for range connections {
 		file, err := f.o.Connect()
 		if err != nil {
-			return fmt.Errorf("create connections: %w", err)
+			return fmt.Errorf("creating connections: %w", err)
 		}
 		files = append(files, file)
 	}
 	read, write, err := os.Pipe()
 	if err != nil {
-		return fmt.Errorf("create output pipe: %w", err)
+		return fmt.Errorf("creating output pipe: %w", err)
 	}
 	files = append(files, write)
 	cmd := &exec.Cmd{

@@ -201,7 +201,7 @@ func (w *work) report(err error, id uint64, block int) (goOn bool) {
 		return true
 	case refusedWith(sendErr, "ended"), refusedWith(sendErr, "done"), refusedWith(sendErr, "lost"):
 	default:
-		err = runerror.Join(err, fmt.Errorf("report error to the coordinator: %w", sendErr))
+		err = runerror.Join(err, fmt.Errorf("reporting error to the coordinator: %w", sendErr))
 	}
 	w.mu.Lock()
 	if w.failure == nil {

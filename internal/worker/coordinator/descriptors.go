@@ -44,7 +44,7 @@ func raiseDescriptors(f worker.Capabilities, n int, l unix.Rlimit, set func(*uni
 	}
 	l.Cur = l.Max
 	if err := set(&l); err != nil {
-		return fmt.Errorf("raise the limit of open files (RLIMIT_NOFILE) to %d: %w", l.Max, err)
+		return fmt.Errorf("raising the limit of open files (RLIMIT_NOFILE) to %d: %w", l.Max, err)
 	}
 	return nil
 }

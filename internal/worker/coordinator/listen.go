@@ -28,18 +28,18 @@ func (c *Coordinator) Listen(address string) (worker.Endpoint, error) {
 	if c.id == nil {
 		id, err := newIdentity(time.Now())
 		if err != nil {
-			return worker.Endpoint{}, fmt.Errorf("create key: %w", err)
+			return worker.Endpoint{}, fmt.Errorf("creating key: %w", err)
 		}
 		c.id = id
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return worker.Endpoint{}, fmt.Errorf("listen for workers: %w", err)
+		return worker.Endpoint{}, fmt.Errorf("listening for workers: %w", err)
 	}
 	addresses, err := reachable(l.Addr())
 	if err != nil {
 		_ = l.Close()
-		return worker.Endpoint{}, fmt.Errorf("list addresses of this machine: %w", err)
+		return worker.Endpoint{}, fmt.Errorf("listing addresses of this machine: %w", err)
 	}
 	c.listen = append(c.listen, l)
 	config := c.id.serverConfig()

@@ -125,7 +125,7 @@ func (r *run) start(ctx context.Context, n int) error {
 	var failed error
 	fail := func(err error) error {
 		if failed == nil {
-			failed = fmt.Errorf("start %d workers (%s): %w", n, r.kind.Name(), err)
+			failed = fmt.Errorf("starting %d workers (%s): %w", n, r.kind.Name(), err)
 		}
 		return failed
 	}

@@ -670,7 +670,7 @@ func TestStartErrorIsNoWorkerLoss(t *testing.T) {
 	h := halfway{newDoubles(t), c}
 	h.startErr = errors.New("too many open files")
 	err := Run(t.Context(), c, h, runOptions(2))
-	if err == nil || err.Error() != "start 2 workers (double): too many open files" {
+	if err == nil || err.Error() != "starting 2 workers (double): too many open files" {
 		t.Errorf("%v", err)
 	}
 	if log.warnings() != 0 {

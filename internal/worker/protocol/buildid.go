@@ -16,12 +16,12 @@ import (
 func BuildID() (string, error) {
 	f, err := openSelf()
 	if err != nil {
-		return "", fmt.Errorf("read own executable: %w", err)
+		return "", fmt.Errorf("reading own executable: %w", err)
 	}
 	defer f.Close()
 	id, err := buildID(f)
 	if err != nil {
-		return "", fmt.Errorf("read own executable: %w", err)
+		return "", fmt.Errorf("reading own executable: %w", err)
 	}
 	return id, nil
 }

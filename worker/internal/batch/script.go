@@ -91,11 +91,11 @@ const runIDBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 func WriteSecret(dir, kind string, text []byte) (path string, err error) {
 	f, err := os.CreateTemp(dir, kind+"-*.endpoint")
 	if err != nil {
-		return "", fmt.Errorf("write secret: %w", err)
+		return "", fmt.Errorf("writing secret: %w", err)
 	}
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Close()); err != nil {
-		return "", fmt.Errorf("write secret: %w", errors.Join(err, RemoveSecret(f.Name())))
+		return "", fmt.Errorf("writing secret: %w", errors.Join(err, RemoveSecret(f.Name())))
 	}
 	return f.Name(), nil
 }
@@ -106,7 +106,7 @@ func RemoveSecret(path string) error {
 		return nil
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove secret: %w", err)
+		return fmt.Errorf("removing secret: %w", err)
 	}
 	return nil
 }
