@@ -148,6 +148,10 @@ func holderHint(e *stage.HolderError) string {
 // fieldHint returns what the user can do about a field, "" if nothing is known. value is a value of
 // the field that works, "" if none is known.
 func fieldHint(field, value string) string {
+	if field == "Controls.Grid" && value != "" { // one that encloses a rotated grid
+		size := value[strings.LastIndexByte(value, ',')+1:]
+		return fmt.Sprintf("use --pixel-size %s, which warps it onto a north-up grid, or --grid %s", size, value)
+	}
 	if text, ok := valueHints[field]; ok && value != "" {
 		return fmt.Sprintf(text, value)
 	}
@@ -158,7 +162,6 @@ func fieldHint(field, value string) string {
 var valueHints = map[string]string{
 	"Input.Resample":     "use --resample %s",
 	"Controls.Reference": "use --reference %s or --grid to warp inputs onto one grid",
-	"Controls.Grid":      "use --grid %s, which encloses it",
 	"Output.Type":        "use --type %s, or another --format",
 	"Output.Nodata":      "use --nodata %s",
 	"Output.ColorInterp": "make all pixels valid, as fill(%s, 0) does",

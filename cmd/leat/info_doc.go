@@ -163,7 +163,7 @@ func (d *infoDoc) warn(info *raster.Info) {
 		add("a coordinate reference system, but no coordinates")
 	}
 	if georef.Rotated(info.Grid.Transform) {
-		add("the grid is rotated: leat apply has to warp it onto another one (--grid)")
+		add("the grid is rotated: leat apply has to warp it onto another one (--pixel-size or --grid)")
 	}
 	const large = 2048
 	if info.Driver == "GTiff" && max(d.Width, d.Height) > large {
