@@ -166,8 +166,10 @@ type Input struct {
 	// messages only. The caller closes it.
 	Source raster.Source
 	// Resample is the method by which files off the grid of Controls.Reference or Controls.Grid are
-	// warped onto it: one of gdal.Methods; "" is near. Overviews allows reading reduced copies in
-	// the files for it, as gdalwarp -ovr AUTO does. Files on the grid are read as they are.
+	// warped onto it, in gdalwarp's names: "near", "bilinear", "cubic", "cubicspline", "lanczos",
+	// "average", "rms" (GDAL 3.3 or later), "mode", "min", "max", "median", "q1" or "q3"; "" is
+	// "near". Overviews allows reading reduced copies in the files for it, as gdalwarp -ovr AUTO
+	// does. Files on the grid are read as they are.
 	Resample  string
 	Overviews bool
 	// Times say when the files were taken, one for each. The zero time is unknown; nil means that
@@ -272,7 +274,14 @@ type Output struct {
 	Diagonals bool
 }
 
-// Table makes an output hold what a job computes from emitted values instead of pixels.
+// Table makes an output hold what a job computes from emitted values instead of pixels. It has the
+// fields
+//
+//   - Format string: the name of the format in plans and results.
+//   - Sidecars []string: suffixes of files next to an older output that readers would take for
+//     parts of the new one. They are removed when it is published.
+//   - Write func(ctx context.Context, f *os.File) error: it writes the output into an empty file,
+//     after Job.Merge has received all values. The run publishes the file.
 type Table = jobspec.Table
 
 // Footprint selects the pixels that a job covers.
@@ -418,5 +427,7 @@ type Store interface {
 	Upload(ctx context.Context, url string, r io.ReaderAt, size int64, o objstore.UploadOptions) error
 }
 
-// Fetcher is a [Store] from which vectors can be copied to local files, which GDAL reads.
+// Fetcher is a [Store] from which vectors can be copied to local files, which GDAL reads. Its
+// method Fetch(ctx context.Context, url string, w io.Writer) (objstore.Info, error) writes an
+// object to w and returns the store's description of its version.
 type Fetcher = vectorcopy.Fetcher

@@ -22,6 +22,19 @@ func GridOf(path string) (raster.Grid, error) {
 // reads it piece by piece if it needs less than half of it, and otherwise stages the whole file on
 // local disk before the first block that needs it.
 //
+// It is a [raster.Source] and a [raster.RangeLister] with these methods:
+//
+//   - Version() objstore.Info returns the store's description of the version that all reads return.
+//   - Fetch(ranges []raster.Range, skip func(raster.Range) bool) (release func()) starts to fetch
+//     pieces, as that of [raster.Prefetcher] does.
+//   - CheckRanges() error returns why the file can't be read piece by piece, CheckStaging() error
+//     why it can't be staged; nil if it can.
+//   - Local() bool reports whether the whole file is on local disk.
+//   - Stage() (bool, error) starts to stage the file and returns at once; false means that it is
+//     read in pieces instead. Wait(ctx context.Context) error waits until staging is done; later
+//     reads are local.
+//   - Done() error is called after the last read. It may wait until the whole file is staged.
+//
 // A Remote may also have these methods:
 //
 //   - StageFile() (bool, error) is like Stage, for a raster on another grid, which GDAL warps.

@@ -19,12 +19,16 @@ import (
 )
 
 // SyntaxError is returned for text that is not an expression. Msg says what is wrong, and Pos
-// where, as a byte offset in the text.
+// where, as a byte offset in Text, the expression. If a function does not exist, Unknown is its
+// name and Known those of the functions that do.
 type SyntaxError = expr.SyntaxError
 
 // TypeError is returned for an expression that can't be computed from its inputs: a name is
 // unknown, a band does not exist, or an integer could exceed the exact range. Msg says what is
-// wrong, and Pos where, as a byte offset in the text.
+// wrong, and Pos where, as a byte offset in Text, the expression. If no input has a name, Unknown
+// is that name and Known those of the inputs. In and NoTime are for expressions of package apply:
+// the name of the expression with this Text if another one uses it, and whether the times of files
+// are needed and not known.
 type TypeError = expr.TypeError
 
 // Input holds the pixels of a name: one band, or several that name[1], name[2], ... select.

@@ -38,7 +38,8 @@ type closedError struct{}
 func (closedError) Error() string { return "stage is closed" }
 func (closedError) Unwrap() error { return fs.ErrClosed }
 
-// HolderError is an error of a wait for another process that holds a lock.
+// HolderError is an error of a wait for another process that holds a lock: PID is that process, 0
+// if it is invisible, perhaps in another container, and Err wraps ErrStopped if it is stopped.
 type HolderError = index.HolderError
 
 // Pool copies objects into a directory and opens them for its callers. It may be used by many
