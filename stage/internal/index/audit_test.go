@@ -77,7 +77,7 @@ func audit(l *Index) (all []Object, err error) {
 			if left > 0 {
 				errs = append(errs, fmt.Errorf("record %d: %d bytes of its text are missing", i, left))
 			}
-			all = append(all, l.read(r))
+			all = append(all, l.readMapped(r))
 			bytes += r.charge
 			i = r.next.Load()
 		}

@@ -20,7 +20,8 @@ type Entry struct {
 }
 
 // Find finds an object, pins it and updates its time of use. It returns nil without an error if the
-// object is not there.
+// object is not there. The error is the system's if memory to map the index is missing: whether the
+// object is there is then unknown.
 func (l *Index) Find(k Key) (e *Entry, err error) {
 	err = l.guard(func() error {
 		e, err = l.find(k)
@@ -39,12 +40,13 @@ func (l *Index) Peek(k Key) (e *Entry, err error) {
 	return e, err
 }
 
-// Has reports whether an object can be found. It neither pins it nor updates its time of use.
+// Has reports whether an object can be found. It neither pins it nor updates its time of use. It
+// returns false where Find returns an error.
 func (l *Index) Has(k Key) (has bool) {
 	_ = l.guard(func() error {
-		_, r, _ := l.search(k)
+		_, r, _, err := l.search(k)
 		has = r != nil && r.intact(r.seq.Load())
-		return nil
+		return err
 	})
 	return has
 }
@@ -62,9 +64,9 @@ func (e *Entry) use() {
 
 func (l *Index) find(k Key) (*Entry, error) {
 	for range 100 { // a record found may be evicted before it is pinned
-		i, r, _ := l.search(k)
+		i, r, _, err := l.search(k)
 		if r == nil {
-			return nil, nil
+			return nil, err
 		}
 		e, err := l.pinned(i, r)
 		if errors.Is(err, errDamaged) {
@@ -103,7 +105,12 @@ func (l *Index) pinned(i uint32, r *record) (*Entry, error) {
 		l.own.unpin(slot)
 		return nil, l.damaged()
 	}
-	return &Entry{Object: l.read(r), l: l, rec: i, seq: seq, slot: slot}, nil
+	o, err := l.read(r)
+	if err != nil {
+		l.own.unpin(slot)
+		return nil, err
+	}
+	return &Entry{Object: o, l: l, rec: i, seq: seq, slot: slot}, nil
 }
 
 // FindLocked is Find for a caller that holds the key's lock: it misses no valid record.
@@ -111,8 +118,8 @@ func (l *Index) FindLocked(k Key) (e *Entry, err error) {
 	err = l.guard(func() error {
 		// Nobody else adds a record of the key: if there is certainly none, the lock shows nothing
 		// more.
-		if _, r, certain := l.search(k); r == nil && certain {
-			return nil
+		if _, r, certain, err := l.search(k); err != nil || r == nil && certain {
+			return err
 		}
 		unlock, err := l.lockBucket(k.bucket())
 		if err != nil {
@@ -154,6 +161,11 @@ func (l *Index) Publish(res *Reservation, o Object) (e *Entry, err error) {
 			return err
 		}
 		defer unlock()
+		if err := l.mapChain(o.Key.bucket()); err != nil {
+			l.own.unpin(slot)
+			l.put(i)
+			return err
+		}
 		// From here on the index counts the space: a kill now leaves too much counted.
 		res.copying().charge.Store(0)
 		if extra := res.charge - o.Charge; extra > 0 {
@@ -161,7 +173,7 @@ func (l *Index) Publish(res *Reservation, o Object) (e *Entry, err error) {
 		}
 		fault.Point("index.publishing")
 		for {
-			_, old, _ := l.search(o.Key)
+			_, old, _, _ := l.search(o.Key)
 			if old == nil {
 				break
 			}
@@ -234,9 +246,9 @@ func (l *Index) Each(f func(Object) bool) error {
 	return l.guard(func() error {
 		n := l.count()
 		for i := uint32(1); i < n; i++ {
-			r := l.record(i)
+			r, err := l.mapped(i)
 			if r == nil {
-				return nil
+				return err
 			}
 			e, err := l.pinned(i, r)
 			if err != nil && !errors.Is(err, errDamaged) {

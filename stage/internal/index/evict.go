@@ -260,10 +260,13 @@ func (l *Index) remove(m marked) error {
 	if err != nil {
 		return err
 	}
-	func() {
+	err = func() error {
 		defer unlock() // even after a page fault
-		l.unlink(m.rec, m.r)
+		return l.unlink(m.rec, m.r)
 	}()
+	if err != nil {
+		return err
+	}
 	fault.Point("index.unlinked")
 	l.put(m.rec)
 	l.h.files.Add(-1)

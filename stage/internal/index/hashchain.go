@@ -18,30 +18,50 @@ const maxChain = 1 << 16
 
 // search finds the valid record of a key. Without the bucket's lock it may miss one while another
 // record of the chain is removed; the caller must pin the result and check it again. certain
-// reports that it missed none that was there during the whole search.
-func (l *Index) search(k Key) (i uint32, r *record, certain bool) {
+// reports that it missed none that was there during the whole search. The error is that of mapped.
+func (l *Index) search(k Key) (i uint32, r *record, certain bool, err error) {
 	i = l.bucket(k.bucket()).Load()
 	certain = true
 	for range maxChain {
 		if i == 0 {
-			return 0, nil, certain
+			return 0, nil, certain, nil
 		}
-		r := l.record(i)
+		r, err := l.mapped(i)
+		if err != nil {
+			return 0, nil, false, err
+		}
 		if r == nil {
 			break
 		}
 		seq := r.seq.Load()
 		switch state := byte(seq); {
 		case state == stateValid && r.key == k:
-			return i, r, true
+			return i, r, true, nil
 		case state == stateFree, state == stateMore, r.bucket() != k.bucket():
-			return 0, nil, false // it has just left this chain
+			return 0, nil, false, nil // it has just left this chain
 		}
 		i = r.next.Load()
 		// A record that left the chain may have got another next meanwhile.
 		certain = certain && r.seq.Load() == seq
 	}
-	return 0, nil, false
+	return 0, nil, false, nil
+}
+
+// mapChain maps the records of the chain of a bucket, which must be locked: no search of it fails
+// from then on.
+func (l *Index) mapChain(n uint32) error {
+	i := l.bucket(n).Load()
+	for range maxChain {
+		if i == 0 {
+			break
+		}
+		r, err := l.mapped(i)
+		if r == nil {
+			return err
+		}
+		i = r.next.Load()
+	}
+	return nil
 }
 
 // link inserts a record at the head of the chain of its bucket, which must be locked.
@@ -52,24 +72,25 @@ func (l *Index) link(i uint32, r *record) {
 }
 
 // unlink removes a record from the chain of its bucket, which must be locked. It does nothing if
-// the record is not there.
-func (l *Index) unlink(i uint32, r *record) {
+// the record is not there. The error is that of mapped.
+func (l *Index) unlink(i uint32, r *record) error {
 	from := l.bucket(r.bucket())
 	for range maxChain {
 		j := from.Load()
 		if j == 0 {
-			return
+			return nil
 		}
 		if j == i {
 			from.Store(r.next.Load())
-			return
+			return nil
 		}
-		m := l.record(j)
+		m, err := l.mapped(j)
 		if m == nil {
-			return
+			return err
 		}
 		from = &m.next
 	}
+	return nil
 }
 
 // lockBucket excludes other goroutines and processes from changing the chain of a bucket.

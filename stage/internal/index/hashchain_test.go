@@ -45,12 +45,12 @@ func TestSearchMissesNone(t *testing.T) {
 	reader.Go(func() {
 		for {
 			for _, o := range stay {
-				if _, r, certain := b.search(o.Key); r == nil && certain {
+				if _, r, certain, _ := b.search(o.Key); r == nil && certain {
 					t.Errorf("%s is certainly not there", o.Name)
 					return
 				}
 			}
-			if _, r, certain := b.search(inChain(-4).Key); r != nil {
+			if _, r, certain, _ := b.search(inChain(-4).Key); r != nil {
 				t.Error("an object was found that never was")
 				return
 			} else if certain {

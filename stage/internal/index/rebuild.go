@@ -13,9 +13,13 @@ import (
 // zero.
 func (l *Index) rebuild(ctx context.Context, keep func(Object) bool, tidy func([]Object) error) error {
 	l.h.unclean.Store(1)
+	n := l.count()
+	// A record that can't be mapped must not count as a damaged one.
+	if err := l.mapAll(n); err != nil {
+		return err
+	}
 	clear(l.head[bucketsAt:])
 	l.h.free.Store(0)
-	n := min(l.h.next.Load(), l.h.capacity.Load())
 	l.h.next.Store(max(n, 1))
 	more := make(bits, n/64+1) // records that hold text of an intact one
 	for i := uint32(1); i < n; i++ {
@@ -26,7 +30,8 @@ func (l *Index) rebuild(ctx context.Context, keep func(Object) bool, tidy func([
 		if r == nil {
 			return ErrFull
 		}
-		if byte(r.seq.Load()) == stateValid && l.isWhole(r, n, more) && keep(l.read(r)) && l.resolveDuplicate(r, more) {
+		if byte(r.seq.Load()) == stateValid && l.isWhole(r, n, more) && keep(l.readMapped(r)) &&
+			l.resolveDuplicate(r, more) {
 			for j := r.more.Load(); j != 0; j = l.record(j).more.Load() {
 				more.flip(j)
 			}
@@ -44,7 +49,7 @@ func (l *Index) rebuild(ctx context.Context, keep func(Object) bool, tidy func([
 		r := l.record(i)
 		switch {
 		case byte(r.seq.Load()) == stateValid:
-			o := l.read(r)
+			o := l.readMapped(r)
 			all = append(all, o)
 			bytes += o.Charge
 		case !more.has(i):
@@ -60,6 +65,12 @@ func (l *Index) rebuild(ctx context.Context, keep func(Object) bool, tidy func([
 	l.h.files.Store(int64(len(all)))
 	l.h.unclean.Store(0)
 	return nil
+}
+
+// readMapped is read after mapAll.
+func (l *Index) readMapped(r *record) Object {
+	o, _ := l.read(r)
+	return o
 }
 
 // isWhole reports whether a record is consistent, together with exactly the records that its text
@@ -87,14 +98,14 @@ func (l *Index) isWhole(r *record, n uint32, more bits) bool {
 // the one checked later stays. Two can be valid if a replacement was not flushed before a power
 // loss.
 func (l *Index) resolveDuplicate(r *record, more bits) bool {
-	i, other, _ := l.search(r.key)
+	i, other, _, _ := l.search(r.key) // all is mapped
 	if other == nil {
 		return true
 	}
 	if other.checked.Load() >= r.checked.Load() {
 		return false
 	}
-	l.unlink(i, other)
+	_ = l.unlink(i, other)
 	for j := other.more.Load(); j != 0; j = l.record(j).more.Load() {
 		more.flip(j)
 	}

@@ -3,6 +3,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,37 +55,61 @@ type Object struct {
 
 func (l *Index) bucket(i uint32) *bucket { return at[bucket](l.head, bucketsAt+4*int(i)) }
 
-// record returns record i and maps its chunk on first use. It returns nil if that fails.
+// record is mapped for a record that is mapped already, or that can be left out where it can't be.
 func (l *Index) record(i uint32) *record {
+	r, _ := l.mapped(i)
+	return r
+}
+
+// mapped returns record i and maps its chunk on first use. The error is the system's, if it can't
+// be mapped. Without an error, nil means that the index has no such record: a damaged one led to
+// it.
+func (l *Index) mapped(i uint32) (*record, error) {
 	n := i / chunkCount
 	if n >= maxChunks {
-		return nil
+		return nil, nil
 	}
 	c := l.chunks[n].Load()
 	if c == nil {
-		if c = l.mapChunk(n); c == nil {
-			return nil
+		var err error
+		if c, err = l.mapChunk(n); c == nil {
+			return nil, err
 		}
 	}
-	return &c[i%chunkCount]
+	return &c[i%chunkCount], nil
 }
 
-func (l *Index) mapChunk(n uint32) *[chunkCount]record {
+func (l *Index) mapChunk(n uint32) (*[chunkCount]record, error) {
 	l.mapMu.Lock()
 	defer l.mapMu.Unlock()
 	if c := l.chunks[n].Load(); c != nil {
-		return c
+		return c, nil
 	}
 	if (n+1)*chunkCount > l.h.capacity.Load() {
-		return nil
+		return nil, nil
 	}
-	b, err := unix.Mmap(l.fd, recordsAt+int64(n)*chunkSize, chunkSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	var b []byte
+	err := fault.Error("index.mapping")
+	if err == nil {
+		b, err = unix.Mmap(l.fd, recordsAt+int64(n)*chunkSize, chunkSize, unix.PROT_READ|unix.PROT_WRITE,
+			unix.MAP_SHARED)
+	}
 	if err != nil {
-		return nil
+		return nil, fmt.Errorf("mapping %s: %w", l.dir.FilePath("index"), err)
 	}
 	c := at[[chunkCount]record](b, 0)
 	l.chunks[n].Store(c)
-	return c
+	return c, nil
+}
+
+// mapAll maps the records up to number n.
+func (l *Index) mapAll(n uint32) error {
+	for i := uint32(0); i < n; i += chunkCount {
+		if _, err := l.mapped(i); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // alloc returns an unused record.
@@ -95,9 +120,9 @@ func (l *Index) alloc() (uint32, *record, error) {
 		if i == 0 {
 			break
 		}
-		r := l.record(i)
+		r, err := l.mapped(i)
 		if r == nil {
-			return 0, nil, ErrFull
+			return 0, nil, cmp.Or(err, ErrFull)
 		}
 		if l.h.free.CompareAndSwap(top, (top>>32+1)<<32|uint64(r.next.Load())) {
 			return i, r, nil
@@ -111,11 +136,12 @@ func (l *Index) alloc() (uint32, *record, error) {
 			}
 			continue
 		}
+		r, err := l.mapped(i)
+		if r == nil {
+			return 0, nil, cmp.Or(err, ErrFull)
+		}
 		if l.h.next.CompareAndSwap(i, i+1) {
-			if r := l.record(i); r != nil {
-				return i, r, nil
-			}
-			return 0, nil, ErrFull
+			return i, r, nil
 		}
 	}
 }
@@ -230,15 +256,18 @@ func (l *Index) damaged() error {
 // count returns the number of records that may be in use, including record 0.
 func (l *Index) count() uint32 { return min(l.h.next.Load(), l.h.capacity.Load()) }
 
-// read returns the object of a record that can't change.
-func (l *Index) read(r *record) Object {
+// read returns the object of a record that can't change. The error is that of mapped.
+func (l *Index) read(r *record) (Object, error) {
 	o := Object{Key: r.key, Version: r.version, Size: r.size, Charge: r.charge, Place: r.place, CRC: r.crc,
 		Modified: timeOf(r.changed), Checked: timeOf(r.checked.Load()), Used: timeOf(r.used.Load()),
 		Sound: r.epoch.Load() == l.h.epoch.Load()}
 	n := int(min(r.length, maxTextLen))
 	b := append(make([]byte, 0, n), r.text[:min(n, textHere)]...)
 	for i := r.more.Load(); i != 0 && len(b) < n; {
-		m := l.record(i)
+		m, err := l.mapped(i)
+		if err != nil {
+			return Object{}, err
+		}
 		if m == nil {
 			break
 		}
@@ -247,7 +276,7 @@ func (l *Index) read(r *record) Object {
 	}
 	tag := min(int(r.tag), len(b))
 	o.Name, o.ETag = string(b[:len(b)-tag]), string(b[len(b)-tag:])
-	return o
+	return o, nil
 }
 
 // nanos returns a time as stored in the index: 0 for none, and for times more than 292 years from

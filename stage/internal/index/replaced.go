@@ -52,9 +52,9 @@ func (l *Index) EvictReplaced(stop func() bool) (n int, err error) {
 		var found []candidate
 		count := l.count()
 		for i := uint32(1); i < count && !stop(); i++ {
-			r := l.record(i)
+			r, err := l.mapped(i)
 			if r == nil {
-				return nil
+				return err
 			}
 			if seq := r.seq.Load(); byte(seq) == stateStale || byte(seq) == stateEvicting {
 				found = append(found, candidate{rec: i, seq: seq})
