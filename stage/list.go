@@ -2,6 +2,7 @@ package stage
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 
@@ -61,7 +62,8 @@ func (p *Pool) Has(src Source, name string) bool {
 
 // Trim removes unused objects, approximately the least recently used first, until the rest takes at
 // most the given number of bytes on the disk. Objects in use are kept, even if they take more. Trim
-// returns the number of removed objects. It stops between two objects when ctx is done.
+// returns the number of removed objects, and a RemoveError for each that it could not remove. It
+// stops between two objects when ctx is done.
 func (p *Pool) Trim(ctx context.Context, bytes int64) (removed int, err error) {
 	if !p.enter() {
 		return 0, ErrClosed
@@ -75,15 +77,21 @@ func (p *Pool) Trim(ctx context.Context, bytes int64) (removed int, err error) {
 		taken, _ := p.index.Taken()
 		return taken <= bytes || ctx.Err() != nil
 	}
-	if removed, err = p.index.Evict(enough); err != nil {
-		return removed, err
+	removed, failed, err := p.index.EvictAll(enough)
+	return removed, errors.Join(append(joined(failed), err, ctx.Err())...)
+}
+
+// joined returns the errors of objects that could not be removed.
+func joined(failed []*RemoveError) (errs []error) {
+	for _, e := range failed {
+		errs = append(errs, e)
 	}
-	return removed, ctx.Err()
+	return errs
 }
 
 // RemoveUnused removes objects that are not in use and were last used before since, and all
-// replaced versions that are not in use. It returns the number of removed objects. It stops between
-// two objects when ctx is done.
+// replaced versions that are not in use. It returns the number of removed objects, and a
+// RemoveError for each that it could not remove. It stops between two objects when ctx is done.
 func (p *Pool) RemoveUnused(ctx context.Context, since time.Time) (removed int, err error) {
 	if !p.enter() {
 		return 0, ErrClosed
@@ -93,8 +101,10 @@ func (p *Pool) RemoveUnused(ctx context.Context, since time.Time) (removed int, 
 		return 0, nil
 	}
 	defer func() { p.count(countEvicted, int64(removed)) }()
-	if removed, err = p.index.EvictReplaced(func() bool { return ctx.Err() != nil }); err != nil {
-		return removed, err
+	removed, failed, err := p.index.EvictReplaced(func() bool { return ctx.Err() != nil })
+	errs := append(joined(failed), err)
+	if err != nil {
+		return removed, errors.Join(errs...)
 	}
 	var old []index.Key
 	if err := p.index.Each(func(o index.Object) bool {
@@ -103,7 +113,7 @@ func (p *Pool) RemoveUnused(ctx context.Context, since time.Time) (removed int, 
 		}
 		return ctx.Err() == nil
 	}); err != nil {
-		return removed, err
+		return removed, errors.Join(append(errs, err)...)
 	}
 	for _, key := range old {
 		if ctx.Err() != nil {
@@ -111,7 +121,7 @@ func (p *Pool) RemoveUnused(ctx context.Context, since time.Time) (removed int, 
 		}
 		e, err := p.index.Peek(key)
 		if err != nil {
-			return removed, err
+			return removed, errors.Join(append(errs, err)...)
 		}
 		if e == nil {
 			continue
@@ -121,12 +131,13 @@ func (p *Pool) RemoveUnused(ctx context.Context, since time.Time) (removed int, 
 			continue
 		}
 		dropped, err := e.Drop()
-		if err != nil {
-			return removed, err
+		errs = append(errs, err)
+		if err != nil && !errors.As(err, new(*RemoveError)) {
+			break
 		}
 		if dropped {
 			removed++
 		}
 	}
-	return removed, ctx.Err()
+	return removed, errors.Join(append(errs, ctx.Err())...)
 }

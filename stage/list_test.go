@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"leat/objstore"
 	"leat/stage"
@@ -139,6 +140,51 @@ func TestTrim(t *testing.T) {
 	cancel()
 	if n, err := p.Trim(ctx, 0); n != 0 || !errors.Is(err, context.Canceled) {
 		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// TestRemovingGoesOn removes objects of which one can't be removed.
+func TestRemovingGoesOn(t *testing.T) {
+	for name, remove := range map[string]func(*stage.Pool) (int, error){
+		"Trim":         func(p *stage.Pool) (int, error) { return p.Trim(t.Context(), 0) },
+		"RemoveUnused": func(p *stage.Pool) (int, error) { return p.RemoveUnused(t.Context(), time.Now().Add(time.Hour)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			src, there := storeOf(t, 5)
+			if err := os.WriteFile(filepath.Join(there, "big"), make([]byte, 2<<20), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			p := poolIn(t, dir, nil)
+			for _, l := range stageSome(t, p, src, "big", "0", "1", "2", "3", "4") {
+				l.Release()
+			}
+			files, err := filepath.Glob(filepath.Join(dir, "stage", "objects", "*", "*"))
+			if err != nil || len(files) != 1 {
+				t.Fatalf("files are %v, %v", files, err)
+			}
+			path := files[0]
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(filepath.Join(path, "within"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			n, err := remove(p)
+			failed := new(stage.RemoveError)
+			if n != 5 || !errors.As(err, &failed) || !strings.HasSuffix(failed.Object, "/big") || !errors.Is(err, unix.EISDIR) {
+				t.Errorf("%d removed, %v", n, err)
+			}
+			if left := sources(t, p); len(left) != 0 {
+				t.Errorf("left are %v", left)
+			}
+			if err := errors.Join(os.Remove(filepath.Join(path, "within")), os.Remove(path)); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := p.Trim(t.Context(), 0); n != 1 || err != nil {
+				t.Errorf("%d removed, %v", n, err)
+			}
+		})
 	}
 }
 

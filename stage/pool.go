@@ -42,6 +42,11 @@ func (closedError) Unwrap() error { return fs.ErrClosed }
 // if it is invisible, perhaps in another container, and Err wraps ErrStopped if it is stopped.
 type HolderError = index.HolderError
 
+// RemoveError is an error of removing Object, whose source and name it has without secrets: for the
+// reason Err, its bytes can't be freed. It is not staged any more, and its space stays counted
+// until it can be freed.
+type RemoveError = index.RemoveError
+
 // Pool copies objects into a directory and opens them for its callers. It may be used by many
 // goroutines.
 type Pool struct {

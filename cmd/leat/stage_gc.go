@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,10 +25,11 @@ func stageCollectCommand() *cobra.Command {
 	var all, dryRun bool
 	var older, bytes string
 	c := newStageCommand("gc", "Remove what killed processes left, and what nobody uses",
-		`Gc gives back what processes that died had reserved or were writing; every process that opens the directory does so too.
-It removes versions of objects that were replaced and that no process uses any more.
+		`Gc frees the space that processes which died had reserved or were writing to, as every process does that opens the
+directory. It removes versions of objects that were replaced and that no process uses any more.
 With --all it removes all objects that no process uses, with --older those that were not used for so long, with --bytes
-those that were not used for longest until the others take no more than that. What is in use stays.`,
+those that were not used for longest until the others take no more than that. What is in use stays. An object that
+can't be removed is an error; the others are removed nevertheless.`,
 		`  leat stage gc
   leat stage gc --older 7d --plan
   leat stage gc --older 7d --bytes 100G`,
@@ -44,7 +46,7 @@ those that were not used for longest until the others take no more than that. Wh
 	c.Flags().BoolVar(&all, "all", false, "remove all that nobody uses")
 	c.Flags().StringVar(&older, "older", "", "`TIME`: remove what nobody used for so long, such as 12h or 7d")
 	c.Flags().StringVar(&bytes, "bytes", "", "`SIZE`: remove until no more than that is left, such as 100G")
-	f.addJSON(c, "one JSON object: dir, dead (processes), removed (objects), freed, bytes and objects that are left")
+	f.addJSON(c, "one JSON object: dir, dead (processes), removed and failed (objects), freed, bytes and objects that are left")
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "count the objects that would be removed if none were in use, and remove none")
 	return c
 }
@@ -85,6 +87,7 @@ type collectDoc struct {
 	Dir     string `json:"dir"`
 	Dead    int    `json:"dead_processes"`  // whose leftovers were given back
 	Removed int    `json:"removed_objects"` // besides what dead processes had under way
+	Failed  int    `json:"failed_objects"`  // that could not be removed
 	Freed   int64  `json:"freed_bytes"`     // of the removed
 	Bytes   int64  `json:"bytes"`           // that are left on the disk
 	Objects int64  `json:"objects"`         // that are left
@@ -97,13 +100,14 @@ func collectStage(cmd *cobra.Command, t trim, f *stageFlags) (err error) {
 		return err
 	}
 	d := collectDoc{Dir: filepath.Join(dir, "stage"), DryRun: t.dryRun}
+	var kept error // why objects could not be removed
 	if there {
-		if err := d.collect(cmd, dir, t); err != nil {
-			return err
+		if kept, err = d.collect(cmd, dir, t); err != nil {
+			return errors.Join(kept, err)
 		}
 	}
 	if f.json {
-		return stdoutError(writeJSON(cmd.OutOrStdout(), d))
+		return errors.Join(kept, stdoutError(writeJSON(cmd.OutOrStdout(), d)))
 	}
 	people := cmd.ErrOrStderr()
 	if d.Dead > 0 {
@@ -117,18 +121,19 @@ func collectStage(cmd *cobra.Command, t trim, f *stageFlags) (err error) {
 	case d.Removed > 0:
 		fmt.Fprintf(people, "leat: %s removed, %s\n", units.Count(d.Removed, "object"),
 			units.FormatSize(d.Freed))
-	case d.Dead == 0:
+	case d.Dead == 0 && d.Failed == 0:
 		fmt.Fprintln(people, "leat: nothing to remove in", terminal.Name(d.Dir))
 	}
-	return nil
+	return kept
 }
 
-func (d *collectDoc) collect(cmd *cobra.Command, dir string, t trim) (err error) {
+// collect removes objects. kept joins the errors of those that can't be removed.
+func (d *collectDoc) collect(cmd *cobra.Command, dir string, t trim) (kept, err error) {
 	ctx := cmd.Context()
 	before := processFiles(d.Dir)
 	p, err := stage.Open(ctx, dir, &stage.Options{Logger: slog.New(&peopleHandler{w: cmd.ErrOrStderr()})})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
 	after := processFiles(d.Dir)
@@ -139,35 +144,61 @@ func (d *collectDoc) collect(cmd *cobra.Command, dir string, t trim) (err error)
 	}
 	full, err := p.Usage()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if t.dryRun {
-		return d.count(ctx, p, t)
+		return nil, d.count(ctx, p, t)
 	}
 	since := time.Time{} // replaced versions alone
 	if t.unused >= 0 {
 		since = time.Now().Add(-t.unused)
 	}
-	n, err := p.RemoveUnused(ctx, since)
-	if d.Removed += n; err != nil {
-		return d.interrupted(cmd, err)
-	}
-	if t.bytes >= 0 {
-		n, err := p.Trim(ctx, t.bytes)
-		if d.Removed += n; err != nil {
-			return d.interrupted(cmd, err)
+	failed := map[string]*stage.RemoveError{} // both steps may meet the same object
+	note := func(n int, err error) error {
+		d.Removed += n
+		other := removeErrors(err, failed)
+		if other != nil {
+			return d.interrupted(cmd, other)
 		}
+		return nil
+	}
+	err = note(p.RemoveUnused(ctx, since))
+	if err == nil && t.bytes >= 0 {
+		err = note(p.Trim(ctx, t.bytes))
+	}
+	d.Failed = len(failed)
+	for _, object := range slices.Sorted(maps.Keys(failed)) {
+		kept = errors.Join(kept, failed[object])
+	}
+	if err != nil {
+		return kept, err
 	}
 	left, err := p.Usage()
 	if err != nil {
-		return err
+		return kept, err
 	}
 	d.Bytes, d.Objects, d.Freed = left.Bytes, left.Objects, max(0, full.Bytes-left.Bytes)
-	if t.bytes >= 0 && left.Bytes > t.bytes {
+	if t.bytes >= 0 && left.Bytes > t.bytes && d.Failed == 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "leat: %s in %s are in use, and stay\n", units.FormatSize(left.Bytes),
 			units.Count(left.Objects, "object"))
 	}
-	return nil
+	return kept, nil
+}
+
+// removeErrors adds the errors of objects that can't be removed to failed, and returns the others.
+func removeErrors(err error, failed map[string]*stage.RemoveError) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var others []error
+		for _, one := range joined.Unwrap() {
+			others = append(others, removeErrors(one, failed))
+		}
+		return errors.Join(others...)
+	}
+	if e := new(stage.RemoveError); errors.As(err, &e) {
+		failed[e.Object] = e
+		return nil
+	}
+	return err
 }
 
 // count counts what collect would remove if no object were in use.

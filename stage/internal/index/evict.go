@@ -25,13 +25,33 @@ const (
 )
 
 // Evict frees the least recently used objects until enough returns true or the rest is in use. It
-// returns the number of freed objects.
-func (l *Index) Evict(enough func() bool) (n int, err error) { return l.evict(enough, false) }
+// returns the number of freed objects. The first object whose bytes can't be freed ends it with a
+// RemoveError; those for which that happened before are left out.
+func (l *Index) Evict(enough func() bool) (n int, err error) { return l.evictFor(enough, false) }
 
 // EvictForEpochs is Evict with the order of epochCandidates.
-func (l *Index) EvictForEpochs(enough func() bool) (n int, err error) { return l.evict(enough, true) }
+func (l *Index) EvictForEpochs(enough func() bool) (n int, err error) {
+	return l.evictFor(enough, true)
+}
 
-func (l *Index) evict(enough func() bool, epochs bool) (n int, err error) {
+func (l *Index) evictFor(enough func() bool, epochs bool) (n int, err error) {
+	f := &failures{}
+	n, err = l.evict(enough, epochs, f)
+	if err == nil && len(f.list) > 0 && !enough() {
+		err = f.list[0]
+	}
+	return n, err
+}
+
+// EvictAll is Evict that goes on after each object whose bytes can't be freed, and returns their
+// errors.
+func (l *Index) EvictAll(enough func() bool) (n int, failed []*RemoveError, err error) {
+	f := &failures{all: true}
+	n, err = l.evict(enough, false, f)
+	return n, f.list, err
+}
+
+func (l *Index) evict(enough func() bool, epochs bool, failed *failures) (n int, err error) {
 	l.evictMu.Lock()
 	defer l.evictMu.Unlock()
 	if epochs {
@@ -47,6 +67,7 @@ func (l *Index) evict(enough func() bool, epochs bool) (n int, err error) {
 				if l.candidates, err = l.epochCandidates(); err != nil {
 					return err
 				}
+				l.candidates = failed.leaveOut(l.candidates)
 			}
 			if len(l.candidates) == 0 {
 				switch {
@@ -64,11 +85,12 @@ func (l *Index) evict(enough func() bool, epochs bool) (n int, err error) {
 				if l.candidates, err = l.oldest(); err != nil {
 					return err
 				}
+				l.candidates = failed.leaveOut(l.candidates)
 				examined += sample
 				continue
 			}
 			k := min(batch, len(l.candidates))
-			evicted, err := l.evictSome(l.candidates[:k], enough)
+			evicted, err := l.evictSome(l.candidates[:k], enough, failed)
 			if n += evicted; err == nil && enough() {
 				return nil // keep the rest for the next call
 			}
@@ -165,7 +187,7 @@ type marked struct {
 }
 
 // evictSome evicts the unpinned candidates until enough returns true.
-func (l *Index) evictSome(found []candidate, enough func() bool) (evicted int, err error) {
+func (l *Index) evictSome(found []candidate, enough func() bool, failed *failures) (evicted int, err error) {
 	var marks []marked
 	for _, c := range found {
 		m, err := l.mark(c)
@@ -177,7 +199,7 @@ func (l *Index) evictSome(found []candidate, enough func() bool) (evicted int, e
 			marks = append(marks, m)
 		}
 	}
-	return l.evictMarked(marks, enough)
+	return l.evictMarked(marks, enough, failed)
 }
 
 // unmark makes marked objects valid again, unless they were discarded meanwhile.
@@ -189,7 +211,7 @@ func unmark(marks []marked) {
 }
 
 // evictMarked evicts the unpinned marked objects until enough returns true, and unmarks the others.
-func (l *Index) evictMarked(marks []marked, enough func() bool) (evicted int, err error) {
+func (l *Index) evictMarked(marks []marked, enough func() bool, failed *failures) (evicted int, err error) {
 	if len(marks) == 0 {
 		return 0, nil
 	}
@@ -206,8 +228,13 @@ func (l *Index) evictMarked(marks []marked, enough func() bool) (evicted int, er
 			continue
 		}
 		if err := l.remove(m); err != nil {
-			marks[i].seq = withState(m.seq, stateStale) // its bytes may be freed already
-			marks = append(stay, marks[i:]...)
+			goOn := failed.note(m, err)
+			m.seq = withState(m.seq, stateStale) // its bytes may be freed already
+			stay = append(stay, m)
+			if goOn {
+				continue
+			}
+			marks = append(stay, marks[i+1:]...)
 			return evicted, err
 		}
 		evicted++
@@ -253,7 +280,8 @@ func (l *Index) mark(c candidate) (marked, error) {
 func (l *Index) remove(m marked) error {
 	charge := m.r.charge
 	if err := l.free(m.r.place, charge); err != nil {
-		return err
+		o, _ := l.read(m.r)
+		return &RemoveError{o.Name, err}
 	}
 	fault.Point("index.freed")
 	unlock, err := l.lockBucket(m.r.key.bucket())
@@ -292,7 +320,7 @@ func (e *Entry) Drop() (evicted bool, err error) {
 				return err
 			}
 			if m.r != nil {
-				n, err := e.l.evictMarked([]marked{m}, func() bool { return false })
+				n, err := e.l.evictMarked([]marked{m}, func() bool { return false }, nil)
 				evicted = n > 0
 				return err
 			}

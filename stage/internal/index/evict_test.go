@@ -150,7 +150,7 @@ func candidateOf(b *testIndex, e *Entry) candidate {
 // evictIt has an object evicted as if it had been pinned a moment after it was chosen.
 func evictIt(t testing.TB, b *testIndex, e *Entry) (gone int) {
 	t.Helper()
-	return ok(b.evictSome([]candidate{candidateOf(b, e)}, func() bool { return false }))(t)
+	return ok(b.evictSome([]candidate{candidateOf(b, e)}, func() bool { return false }, nil))(t)
 }
 
 func TestPinAfterChoice(t *testing.T) {
@@ -245,6 +245,50 @@ func TestFreeFails(t *testing.T) {
 	wantIndex(t, b)
 }
 
+// TestEvictAllGoesOn evicts among objects that can't be freed.
+func TestEvictAllGoesOn(t *testing.T) {
+	b := open(t)
+	b.add(t, span(1, 10)...)
+	free := b.Index.free
+	refused := map[uint64]bool{}
+	for _, n := range []int{3, 7} {
+		e := b.find(t, n)
+		refused[e.Place.ID] = true
+		e.Unpin()
+	}
+	b.Index.free = func(p Place, charge int64) error {
+		if refused[p.ID] {
+			return errTest
+		}
+		return free(p, charge)
+	}
+	for _, want := range []int{8, 0} {
+		gone, failed, err := b.EvictAll(func() bool { return false })
+		if gone != want || len(failed) != 2 || err != nil {
+			t.Errorf("%d are gone, %v, %v", gone, failed, err)
+		}
+		for _, f := range failed {
+			if !errors.Is(f, errTest) || f.Object != object(3, 0).Name && f.Object != object(7, 0).Name {
+				t.Errorf("%q: %v", f.Object, f)
+			}
+		}
+	}
+	wantTaken(t, b, 2*unit, 2)
+	// What could not be freed does not stop evictions that make space.
+	b.add(t, 11, 12)
+	if gone := b.evict(t, 2); gone != 2 {
+		t.Errorf("%d were evicted", gone)
+	}
+	_, err := b.Evict(func() bool { return false })
+	wantErr(t, err, errTest)
+	b.Index.free = free
+	if gone, failed, err := b.EvictAll(func() bool { return false }); gone != 2 || failed != nil || err != nil {
+		t.Errorf("%d are gone, %v, %v", gone, failed, err)
+	}
+	wantTaken(t, b, 0, 0)
+	wantIndex(t, b)
+}
+
 func TestDeathDuringEviction(t *testing.T) {
 	for _, point := range []string{"index.marked", "index.freed", "index.unlinked"} {
 		t.Run(point, func(t *testing.T) {
@@ -308,7 +352,7 @@ func TestEvictErrorKeepsOthers(t *testing.T) {
 	}
 	all := ok(b.oldest())(t)
 	first := candidateOf(b, pin)
-	gone, err := b.evictSome(append([]candidate{first}, all[:4]...), func() bool { return false })
+	gone, err := b.evictSome(append([]candidate{first}, all[:4]...), func() bool { return false }, nil)
 	if gone != 1 || !errors.Is(err, errTest) {
 		t.Errorf("%d gone, %v", gone, err)
 	}

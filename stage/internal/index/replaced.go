@@ -8,8 +8,12 @@ package index
 func (l *Index) FreeReplaced(k Key) (n int, left bool, err error) {
 	err = l.guard(func() error {
 		marks := l.markReplaced(k)
-		n, err = l.evictMarked(marks, func() bool { return false })
+		f := &failures{all: true}
+		n, err = l.evictMarked(marks, func() bool { return false }, f)
 		left = n < len(marks)
+		if err == nil && len(f.list) > 0 {
+			err = f.list[0]
+		}
 		return err
 	})
 	return n, left, err
@@ -46,8 +50,10 @@ func (l *Index) markReplaced(k Key) (marks []marked) {
 }
 
 // EvictReplaced frees the replaced and damaged versions of all objects, as far as nobody uses them,
-// until stop returns true.
-func (l *Index) EvictReplaced(stop func() bool) (n int, err error) {
+// until stop returns true. It goes on after each whose bytes can't be freed, and returns their
+// errors.
+func (l *Index) EvictReplaced(stop func() bool) (n int, failed []*RemoveError, err error) {
+	f := &failures{all: true}
 	err = l.guard(func() error {
 		var found []candidate
 		count := l.count()
@@ -60,7 +66,7 @@ func (l *Index) EvictReplaced(stop func() bool) (n int, err error) {
 				found = append(found, candidate{rec: i, seq: seq})
 			}
 			if len(found) == batch || i == count-1 {
-				evicted, err := l.evictSome(found, stop)
+				evicted, err := l.evictSome(found, stop, f)
 				if n += evicted; err != nil {
 					return err
 				}
@@ -69,5 +75,5 @@ func (l *Index) EvictReplaced(stop func() bool) (n int, err error) {
 		}
 		return nil
 	})
-	return n, err
+	return n, f.list, err
 }

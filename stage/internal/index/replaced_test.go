@@ -115,12 +115,12 @@ func TestEvictReplaced(t *testing.T) {
 	must(t, err)
 	evict := func(want int) {
 		t.Helper()
-		if n, err := b.EvictReplaced(func() bool { return false }); n != want || err != nil {
+		if n, _, err := b.EvictReplaced(func() bool { return false }); n != want || err != nil {
 			t.Errorf("%d were evicted, expected %d: %v", n, want, err)
 		}
 		wantIndex(t, b)
 	}
-	if n, err := b.EvictReplaced(func() bool { return true }); n != 0 || err != nil {
+	if n, _, err := b.EvictReplaced(func() bool { return true }); n != 0 || err != nil {
 		t.Errorf("%d were evicted after stop, %v", n, err)
 	}
 	evict(9)
@@ -181,7 +181,7 @@ func TestFreeReplacedAmongOthers(t *testing.T) {
 							return err
 						}
 					case 2:
-						if _, err := other.EvictReplaced(func() bool { return false }); err != nil {
+						if _, _, err := other.EvictReplaced(func() bool { return false }); err != nil {
 							return err
 						}
 						e.Unpin()

@@ -38,7 +38,7 @@ func TestUnmappedRecords(t *testing.T) {
 		if err := other.Each(func(Object) bool { return true }); !errors.Is(err, errTest) {
 			t.Errorf("all objects: %v", err)
 		}
-		if _, err := other.EvictReplaced(func() bool { return false }); !errors.Is(err, errTest) {
+		if _, _, err := other.EvictReplaced(func() bool { return false }); !errors.Is(err, errTest) {
 			t.Errorf("replaced objects: %v", err)
 		}
 	})
@@ -66,8 +66,9 @@ func TestUnmappedRecords(t *testing.T) {
 	if _, err := audit(b.Index); err != nil {
 		t.Error(err)
 	}
-	if gone := ok(third.EvictReplaced(func() bool { return false }))(t); gone != 1 {
-		t.Errorf("%d were evicted", gone)
+	gone, failed, err := third.EvictReplaced(func() bool { return false })
+	if gone != 1 || failed != nil || err != nil {
+		t.Errorf("%d were evicted, %v, %v", gone, failed, err)
 	}
 	ok(third.publish(inOneChain(manyRecords+1), limits))(t).Unpin()
 	if _, err := audit(b.Index); err != nil {
