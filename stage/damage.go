@@ -44,8 +44,9 @@ func (p *Pool) noteUnreadable(e *index.Entry, id string, err error) {
 	}
 }
 
-// checkBytes returns an error for which [isDamage] is true if a staged object's bytes are damaged.
-// It reads them if nobody has since the machine was booted. A diskError says nothing about them.
+// checkBytes returns an error for which [isDamage] is true if a staged object's bytes are damaged,
+// or the disk can't read them. It reads them if nobody has since the machine was booted. A
+// diskError says nothing about them.
 func (p *Pool) checkBytes(ctx context.Context, e *index.Entry) error {
 	switch ok, err := p.isComplete(e.Object); {
 	case err != nil:
@@ -59,7 +60,7 @@ func (p *Pool) checkBytes(ctx context.Context, e *index.Entry) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, unix.EIO):
-		return errChecksum // these bytes can't be verified
+		return errChecksum // these bytes can't be verified: a new copy lies elsewhere on the disk
 	case err != nil && !isDamage(err):
 		return &diskError{err}
 	case err != nil:
