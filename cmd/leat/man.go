@@ -74,6 +74,9 @@ func manPage(c *cobra.Command) string {
 	if c.Runnable() {
 		fmt.Fprint(b, ".SH EXIT STATUS\n")
 		for _, e := range exitCodes {
+			if e.code == otherCodes && c.HasParent() && c.Name() != "pin" {
+				continue // of another command
+			}
 			fmt.Fprintf(b, ".TP\n%s\n%s\n", roff(e.code), roffLine(e.text))
 		}
 	}
@@ -157,6 +160,12 @@ func manText(b *strings.Builder, text string) {
 	}
 }
 
+// manTopics are the topics of leat help that commands refer to.
+var manTopics = map[string][]string{
+	"leat apply": {"environment", "expressions", "grid", "outputs", "workers"},
+	"leat zonal": {"environment", "expressions", "grid", "workers"},
+}
+
 // manSeeAlso names the pages of the command above and of those below.
 func manSeeAlso(b *strings.Builder, c *cobra.Command) {
 	var names []string
@@ -167,6 +176,9 @@ func manSeeAlso(b *strings.Builder, c *cobra.Command) {
 		if sub.Parent() == c {
 			names = append(names, manName(sub))
 		}
+	}
+	for _, topic := range manTopics[c.CommandPath()] {
+		names = append(names, "leat-"+topic)
 	}
 	slices.Sort(names)
 	for i, name := range names {

@@ -30,6 +30,31 @@ func TestManPagesNameAllOptions(t *testing.T) {
 	}
 }
 
+// TestManPagesRefer checks that pages refer to pages that exist, and have no exit code of others.
+func TestManPagesRefer(t *testing.T) {
+	t.Parallel()
+	pages := map[string]string{}
+	for _, c := range manCommands(rootCommand()) {
+		pages[manName(c)] = manPage(c)
+	}
+	for name, page := range pages {
+		_, also, _ := strings.Cut(page, ".SH SEE ALSO\n")
+		for line := range strings.Lines(also) {
+			if fields := strings.Fields(line); pages[strings.ReplaceAll(fields[1], `\-`, "-")] == "" {
+				t.Errorf("%s refers to %s", name, fields[1])
+			}
+		}
+		if of := name == "leat" || name == "leat-stage-pin"; strings.Contains(page, "stage pin ran") != of {
+			t.Errorf("%s: the code of a program that was run: %t, expected %t", name, !of, of)
+		}
+	}
+	for _, topic := range []string{"grid", "outputs", "expressions", "workers", "environment"} {
+		if !strings.Contains(pages["leat-apply"], `.BR leat\-`+topic+" (1)") {
+			t.Errorf("leat-apply(1) does not refer to %s", topic)
+		}
+	}
+}
+
 func TestManPagesPassLint(t *testing.T) {
 	t.Parallel()
 	lint, err := exec.LookPath("mandoc")
