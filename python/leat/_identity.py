@@ -6,6 +6,7 @@ import base64
 import functools
 import hashlib
 import importlib
+import marshal
 import os
 import pickle
 import sys
@@ -15,7 +16,7 @@ from typing import Any, Callable, Optional
 
 from .errors import JobError
 
-_MAX_DEPTH = 20
+_MAX_DEPTH = 60
 
 PROGRAM_MODULES = ("__main__", "__mp_main__")
 """Names of the module of the program itself; the second in spawned processes of multiprocessing."""
@@ -94,12 +95,16 @@ def describe(function: Any) -> str:
 def digest(*values: Any) -> str:
     """Return a digest of functions and values, which changes when they do.
 
-    It covers source or code, defaults, what closures hold, and the globals that the code names.
+    It covers code, defaults, what closures hold, the globals that the code names, and of classes
+    bases, methods and attributes.
     JobError is raised for a value that can't be compared.
     """
     d = _Digest()
-    for value in values:
-        d.add(value, 0)
+    try:
+        for value in values:
+            d.add(value, 0)
+    except RecursionError:
+        raise JobError("resume: the function refers to values that are nested too deeply") from None
     return d.sum.hexdigest()
 
 
@@ -142,9 +147,19 @@ class _Digest:
         elif isinstance(value, types.BuiltinFunctionType):
             self.text("builtin", f"{value.__module__}.{value.__qualname__}")
         elif isinstance(value, type):
-            self.klass(value)
+            self.klass(value, depth)
+        elif isinstance(value, (staticmethod, classmethod)):
+            self.text(type(value).__name__, "")
+            self.add(value.__func__, depth)
+        elif isinstance(value, property):
+            self.text("property", "")
+            for part in (value.fget, value.fset, value.fdel):
+                self.add(part, depth)
         elif isinstance(value, (tuple, list)):
             self.text(type(value).__name__, len(value))
+            if len(value) > _MANY and _PLAIN.issuperset(map(type, value)):
+                self.text("plain", marshal.dumps(list(value), 2))  # without references
+                return
             for one in value:
                 self.add(one, depth)
         elif isinstance(value, (set, frozenset)):
@@ -153,17 +168,46 @@ class _Digest:
                 self.text("one", one)
         elif isinstance(value, dict):
             self.text("dict", len(value))
+            if len(value) > _MANY and _PLAIN.issuperset(map(type, (*value, *value.values()))):
+                self.text("plain", marshal.dumps([*value.items()], 2))
+                return
             for key, one in value.items():
                 self.add(key, depth)
                 self.add(one, depth)
+        elif isinstance(value, functools.cached_property):
+            self.text("property", "")
+            self.reference(value.func, depth)
+        elif isinstance(value, _CACHED):
+            self.text("cached", "")
+            self.reference(value.__wrapped__, depth)
         else:
-            self.klass(type(value))
-            try:
+            self.klass(type(value), depth)
+            self.state(value, depth)
+
+    def reference(self, value: Any, depth: int) -> None:
+        """Add a value; of what belongs to an installed package the name."""
+        if _installed(value):
+            self.text("installed", f"{value.__module__}.{value.__qualname__}")
+        else:
+            self.add(value, depth)
+
+    def state(self, value: Any, depth: int) -> None:
+        """Add what an object holds, in the parts of which a pickle of it consists."""
+        try:
+            if _installed(type(value)):
                 self.text("pickle", pickle.dumps(value, 4))
-            except Exception as e:
-                raise JobError(
-                    f"resume: the function refers to a {type(value).__qualname__}, which can't be "
-                    f"compared with that of the earlier run: {e}") from e
+                return
+            parts = value.__reduce_ex__(4)
+        except Exception as e:
+            raise JobError(
+                f"resume: the function refers to a {type(value).__qualname__}, which can't be "
+                f"compared with that of the earlier run: {e}") from e
+        if isinstance(parts, str):
+            self.text("name", parts)
+            return
+        for k, part in enumerate(parts):
+            # Those from the fourth on are iterators.
+            self.reference(part if k < 3 or part is None else list(part), depth)
 
     def function(self, f: types.FunctionType, depth: int) -> None:
         self.text("function", f.__qualname__)
@@ -180,11 +224,7 @@ class _Digest:
         for name in sorted(_names(f.__code__)):
             if name in f.__globals__:
                 self.text("global", name)
-                value = f.__globals__[name]
-                if _installed(value):
-                    self.text("installed", f"{value.__module__}.{value.__qualname__}")
-                else:
-                    self.add(value, depth)
+                self.reference(f.__globals__[name], depth)
 
     def code(self, code: types.CodeType, depth: int) -> None:
         self.text("code", code.co_code)
@@ -193,13 +233,32 @@ class _Digest:
         for constant in code.co_consts:
             self.add(constant, depth)
 
-    def klass(self, value: type) -> None:
-        import inspect  # takes 7 ms, and few functions have a class
+    def klass(self, value: type, depth: int) -> None:
+        """Add a class: its bases, methods and attributes if it is the user's."""
         self.text("class", f"{value.__module__}.{value.__qualname__}")
-        try:
-            self.text("source", inspect.getsource(value))
-        except (OSError, TypeError):
-            pass  # built in, or of a notebook; its pickle has the rest
+        if _installed(value):
+            return
+        for base in value.__bases__:
+            self.reference(base, depth)
+        for name, member in sorted(vars(value).items()):
+            if name not in _NOT_COMPARED and not isinstance(member, _BUILT_IN):
+                self.text("member", name)
+                self.reference(member, depth)
+
+
+_CACHED: Any = type(functools.lru_cache(len))
+
+_MANY = 1000
+_PLAIN = frozenset((int, float, bool, str, bytes, type(None)))
+
+_NOT_COMPARED = frozenset((
+    "__dict__", "__weakref__", "__module__", "__doc__", "__annotations__", "__annotate_func__",
+    "__annotations_cache__", "__firstlineno__", "__static_attributes__", "__abstractmethods__",
+    "_abc_impl", "__dataclass_fields__", "__dataclass_params__"))
+"""Attributes of classes that do not change what methods do, or follow from other attributes."""
+
+_BUILT_IN = (types.MemberDescriptorType, types.GetSetDescriptorType, types.MethodDescriptorType,
+             types.WrapperDescriptorType)
 
 
 def _names(code: types.CodeType) -> set[str]:
@@ -212,7 +271,15 @@ def _names(code: types.CodeType) -> set[str]:
 
 def _installed(value: Any) -> bool:
     """Return whether a function or class belongs to an installed package, not to the user."""
-    if not isinstance(value, (types.FunctionType, type)):
+    if not isinstance(value, (types.FunctionType, type)) or value.__module__ in PROGRAM_MODULES:
         return False
+    if value.__module__ in sys.builtin_module_names:
+        return True
     file = getattr(sys.modules.get(value.__module__), "__file__", None) or ""
-    return "site-packages" in file or "dist-packages" in file or file.startswith(sys.base_prefix)
+    return "site-packages" in file or "dist-packages" in file or file.startswith(_library())
+
+
+@functools.lru_cache(maxsize=None)
+def _library() -> tuple[str, ...]:
+    """Return the directories of Python's own modules."""
+    return tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib"))

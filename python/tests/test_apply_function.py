@@ -11,6 +11,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 import types
@@ -517,6 +518,72 @@ class Resume(SceneCase):
             _identity.digest(make(one, K=threading.Lock()))
         recursive = make("def f(b):\n    return f(b - 1)")
         self.assertEqual(_identity.digest(recursive), _identity.digest(recursive))
+
+    def test_a_digest_covers_classes(self) -> None:
+        code = """
+            import dataclasses, enum, functools
+            class Base:
+                def value(self): return {}
+            @dataclasses.dataclass
+            class Setting:
+                factor: int = {}
+                names: list = dataclasses.field(default_factory=lambda: [])
+            class Kind(enum.Enum):
+                ONE = {}
+            @functools.lru_cache
+            def cached(): return {}
+            offset = {}
+            class Model(Base):
+                __slots__ = ("setting",)
+                limit = {}
+                def __init__(self): self.setting = Setting()
+                def __call__(self, b): return self.value() * self.scale() + offset + self.limit
+                @staticmethod
+                def scale(): return {}
+                @property
+                def size(self): return {}
+                @functools.cached_property
+                def kind(self): return Kind.ONE, {}, cached()
+            long = list(range(5000)) + [{}]
+            def function(b): return Model().size + long[-1]
+        """
+
+        def make(*changed: int) -> Any:
+            space: dict[str, Any] = {"__name__": "__main__"}
+            numbers = [100 + 1 * (k in changed) for k in range(code.count("{}"))]
+            exec(textwrap.dedent(code).format(*numbers), space)
+            return space
+
+        def digests(*changed: int) -> list[str]:
+            space = make(*changed)
+            return [_identity.digest(space[name]) for name in ("Model", "function")] + [
+                _identity.digest(space["Model"]())]
+
+        same = digests()
+        self.assertEqual(digests(), same)
+        for k in range(code.count("{}")):
+            with self.subTest(number=k):
+                other = digests(k)
+                self.assertNotEqual(other[1], same[1])
+                if k < code.count("{}") - 1:
+                    self.assertNotEqual(other[0], same[0])
+                    self.assertNotEqual(other[2], same[2])
+
+    def test_changed_base_class_is_refused(self) -> None:
+        def make(value: int) -> type:
+            class Base:
+                def value(self) -> int:
+                    return value
+
+            class Model(Base):
+                def __call__(self, b: Any) -> None:
+                    if b.number == 4 and self.value() == 1:
+                        raise ValueError("not yet")
+                    b.out = np.full((b.rows, b.columns), self.value(), "u1")
+            return Model
+
+        with self.assertRaisesRegex(leat.JobError, "can't be continued.*function"):
+            self.run_twice(make(1), make(2))
 
 
 HANGS = """
