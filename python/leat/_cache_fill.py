@@ -52,6 +52,7 @@ class CacheFiller(CacheWriter):
         data = self.get(i)
         if data is not None:
             return data
+        i = operator.index(i)  # arrays have no hash, or one of their own
         if getattr(filling, "yes", False):
             raise Error(f"get_or_fill of slot {i}: called by a function that fills a slot")
         while True:
@@ -92,7 +93,7 @@ class CacheFiller(CacheWriter):
 
     def _fill(self, i: int, function: Callable[[], Buffer], fill: Fill) -> bytes:
         """Fill slot i for all waiting threads, once no other process does."""
-        at = LOCK_FILL + operator.index(i)
+        at = LOCK_FILL + i
         unlock = lock_of(UNLOCKED, at)
         try:
             pause = 50e-6

@@ -763,6 +763,13 @@ class Filling(Cases):
         begin = threading.Barrier(8)
         release = threading.Event()
 
+    @needs("numpy")
+    def test_fill_by_an_index_without_hash(self) -> None:
+        import numpy
+        c = self.cache()
+        self.assertEqual(c.get_or_fill(numpy.array(3), lambda: b"three"), b"three")
+        self.assertEqual(c.get_or_fill(numpy.int8(3), lambda: b"other"), b"three")
+
         def fill() -> bytes:
             calls.append(1)
             release.wait(60)
