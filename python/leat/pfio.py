@@ -47,6 +47,8 @@ class MultiprocessFileCache:
     def __init__(self, length: int, do_pickle: bool = False, dir: Optional[str] = None,
                  cache_size_limit: Union[None, int, float] = None, verbose: bool = False,
                  trace: bool = False) -> None:
+        if not hasattr(length, "__index__"):
+            raise TypeError(f"length: got {type(length).__name__}, expected a whole number")
         if not 0 < length <= MAX_SLOTS:
             raise ValueError(f"length {length}: expected 1 to {MAX_SLOTS}")
         if cache_size_limit is not None and not (isinstance(cache_size_limit, numbers.Real)

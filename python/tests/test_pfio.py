@@ -69,6 +69,8 @@ class Drop(Cases):
                         {"cache_size_limit": -1}, {"cache_size_limit": "10"}):
             with self.assertRaises(ValueError):
                 self.cache(**options)  # type: ignore[arg-type]
+        with self.assertRaisesRegex(TypeError, "length: got float"):
+            self.cache(2.5)  # type: ignore[arg-type]
         self.assertEqual(os.listdir(self.dir), [])
 
     def test_limit_is_that_of_pfio(self) -> None:
