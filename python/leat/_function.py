@@ -9,7 +9,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 
-from ._load import Function, closes, load
+from ._load import Function, check_returned, closes, load
 from ._messages import (BLOCK, DONE, LETTER_BLOCK, LETTER_DONE, PROTOCOL, Connection, Failure)
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class Server:
         run.memory.start(ahead != 0)
         b = new(run, number, window, memory, places)
         try:
-            function(b)
+            check_returned(function(b))
         except BaseException as e:
             self.failed(number, e)
             raise

@@ -154,6 +154,15 @@ _UNSUITED = {
 """Kinds of functions whose body does not run when they are called, by inspect's CO_ flags."""
 
 
+def check_returned(value: object) -> None:
+    """Raise a TypeError if a call only made a coroutine or a generator: a wrapper may hide that."""
+    if isinstance(value, (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)):
+        if not isinstance(value, types.AsyncGeneratorType):
+            value.close()  # no warning that it was never awaited
+        raise TypeError(f"the function returned a {type(value).__name__}, whose body has not run; "
+                        "expected an ordinary function, without yield and async")
+
+
 class _Loader(importlib.machinery.SourceFileLoader):
     """Runs the source whose SHA-256 was computed, and leaves no compiled file."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
@@ -180,6 +181,14 @@ class Classes(SceneCase):
             for workers in (0, 1) if isinstance(function, types.FunctionType) else (0,):
                 with self.assertRaisesRegex(leat.JobError, kind):
                     self.apply(function, workers=workers)
+
+    def test_wrapped_function_whose_body_does_not_run(self) -> None:
+        for function, kind in ((coroutine, "coroutine"), (generator, "generator"),
+                               (asynchronous, "async_generator")):
+            wrapped = functools.partial(function)
+            for outputs in (self.path("x.tif"), None):
+                with self.assertRaisesRegex(leat.BlockError, f"a {kind}, whose body has not run"):
+                    leat.apply(wrapped, self.scene, outputs, workers=0)
 
     def test_command(self) -> None:
         with open(self.path("one.py"), "w") as f:
