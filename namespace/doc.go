@@ -16,7 +16,8 @@
 //
 // Claims hold among the processes of one user on one host that share the runtime directory
 // (/dev/shm/leat-UID, or LEAT_RUNTIME_DIR): not across hosts, users, or containers with a /dev/shm
-// each. Nothing survives a reboot. On systems other than Linux Join returns errors.ErrUnsupported.
+// each. Nothing survives a reboot. Join returns errors.ErrUnsupported on systems other than Linux,
+// and where /proc is not mounted.
 //
 // The idea is that of get_shm_prefix in MosaicML streaming, whose prefixes in /dev/shm it avoids.
 package namespace

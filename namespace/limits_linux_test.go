@@ -1,13 +1,17 @@
 package namespace
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"leat/internal/fault"
 )
 
 func TestDescriptorsOfManyJobs(t *testing.T) {
@@ -49,6 +53,21 @@ func TestDescriptorsOfManyJobs(t *testing.T) {
 		if many[i] > none[i]+1 || none[i] > 30 { // one may be where the sweep of others' leftovers would go on
 			t.Errorf("%v, %v with %d live jobs", none, many, live)
 		}
+	}
+}
+
+func TestJoinWithoutProc(t *testing.T) {
+	ownRoot(t)
+	fault.Set(func(point string) error {
+		if point == "lockfile.no proc" {
+			return fs.ErrNotExist
+		}
+		return nil
+	})
+	defer fault.Set(nil)
+	_, err := Join(t.Context(), Spec{Key: "job"})
+	if !errors.Is(err, errors.ErrUnsupported) || errors.Is(err, ErrNoLeader) || !strings.Contains(fmt.Sprint(err), "/proc") {
+		t.Errorf("%v, expected that /proc is not mounted", err)
 	}
 }
 

@@ -5,10 +5,12 @@ package lockfile
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/fault"
 	"leat/internal/fdio"
 	"leat/internal/procfile"
 )
@@ -72,9 +74,16 @@ func (d *Dir) Probe(name string, first, n int64) (bool, error) {
 }
 
 // Ranges returns locks on the ranges of an open file, which may not have its name yet. They belong
-// to a descriptor of their own and end with the Ranges; fd stays the caller's.
+// to a descriptor of their own and end with the Ranges; fd stays the caller's. Without /proc the
+// error is errors.ErrUnsupported.
 func (d *Dir) Ranges(fd int, name string) (*Ranges, error) {
-	again, err := procfile.Reopen(fd, unix.O_RDWR)
+	err, again := fault.Error("lockfile.no proc"), -1
+	if err == nil {
+		again, err = procfile.Reopen(fd, unix.O_RDWR)
+	}
+	if errors.Is(err, fs.ErrNotExist) && unix.Fstat(fd, new(unix.Stat_t)) == nil { // the file is open
+		return nil, fmt.Errorf("locks between processes need /proc, which is not mounted: %w", errors.ErrUnsupported)
+	}
 	if err != nil {
 		return nil, d.explain("open", name, err)
 	}
