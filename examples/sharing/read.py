@@ -17,6 +17,6 @@ def attach(path, offset, handle):
 if __name__ == "__main__":
     path, offset, handle = sys.argv[1:]
     a = attach(path, offset, handle)
-    whole = np.load(path, mmap_mode="r")  # it is a whole .npy file, too
+    whole = np.load(path, mmap_mode="r")  # it is a whole .npy file, too: it has more than 64 KiB
     assert a.shape == whole.shape and np.array_equal(a, whole)
     print(f"NumPy: {a.dtype} {a.shape}, mean {a.mean(dtype=np.float64):.3f}")
