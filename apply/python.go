@@ -209,7 +209,7 @@ func (j *Job) describePython(f jobspec.Function) jobspec.Function {
 			f.BlockPixels = pythonBlockPixels
 		}
 		if j.Python != nil && j.Python.Socket != nil {
-			f.Source = "the caller's, " + j.Python.Identity
+			f.Source = jobspec.CallersSource + j.Python.Identity
 			return f
 		}
 		f.Name, f.Params, f.ParamsCodec = pythonFunction, cmp.Or(j.pythonWorkers, spec), pyfunc.Codec()

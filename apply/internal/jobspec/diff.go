@@ -22,7 +22,6 @@ var runProperties = []property[Description]{
 	{"the build of the program", func(d *Description) string { return d.Build }},
 	{"the version", func(d *Description) string { return quote(d.Version) }},
 	{"the function", func(d *Description) string { return quote(d.Function) }},
-	{"the source of the function", func(d *Description) string { return d.Source }},
 	{"the list of outputs", func(d *Description) string { return strings.Join(d.Outputs, ", ") }},
 	{"the grid's size", func(d *Description) string { return size(d.Width, d.Height) }},
 	{"the grid's transform", func(d *Description) string { return list(d.Transform) }},
@@ -88,7 +87,7 @@ var vectorProperties = []property[DescribedVector]{
 
 // Diff returns the differences between a run's description and an earlier one, each as a clause.
 func Diff(was, now *Description) []string {
-	clauses := diff("", runProperties, was, now)
+	clauses := append(diff("", runProperties, was, now), diffSource(was.Source, now.Source)...)
 	if was.Function == now.Function && !was.Params.Equal(&now.Params) {
 		clauses = append(clauses, "the parameters of the function differ")
 	}
@@ -135,6 +134,23 @@ func diffText(name, was, now string) []string {
 	}
 	return []string{fmt.Sprintf("%s was %s and is %s", name, choose(was != "", was, "none"),
 		choose(now != "", now, "none"))}
+}
+
+// CallersSource begins the source of a function of the calling program, before a digest.
+const CallersSource = "the caller's, "
+
+// diffSource compares the sources of functions. Digests are no use to readers.
+func diffSource(was, now string) []string {
+	old, callers := strings.HasPrefix(was, CallersSource), strings.HasPrefix(now, CallersSource)
+	if old && callers && was != now {
+		return []string{"the function differs, or a value that it uses"}
+	}
+	for _, text := range []*string{&was, &now} {
+		if strings.HasPrefix(*text, CallersSource) {
+			*text = "in the calling program"
+		}
+	}
+	return diffText("the source of the function", was, now)
 }
 
 // diffInputs compares the files of all inputs by name and index.
