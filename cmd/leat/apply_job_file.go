@@ -189,7 +189,11 @@ func setJobField(fl *pflag.FlagSet, field jobField) error {
 				known = append(known, g.Name)
 			}
 		})
-		return didYouMean(fmt.Errorf("there is no option %q", field.name), field.name, known)
+		err := fmt.Errorf("there is no option %q", field.name)
+		if hint := otherTools[field.name]; hint != "" && len(field.name) > 1 {
+			return hintedError{err, hint}
+		}
+		return didYouMean(err, field.name, known)
 	}
 	if field.value == nil {
 		return nil

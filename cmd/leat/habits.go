@@ -71,6 +71,8 @@ var otherTools = func() map[string]string {
 		"output-format": "use --format", "driver": "use --format", "name": "use -i NAME=FILE",
 		"masked": "pixels that are nodata are invalid in any case", "mem-limit": "use --memory SIZE",
 		"threads": "use -j", "num-threads": "use -j", "chunks": "use --window for the size of blocks",
+		"block": "use --window for the size of blocks", "block-size": "use --window for the size of blocks",
+		"blocksize": "use --window for the size of blocks, --co BLOCKSIZE=N for that of tiles", "tile-size": "use --co BLOCKSIZE=N",
 		"dst-crs": "use --crs and --pixel-size", "resampling": "use --resample", "bounds": "use --bbox",
 		"compress": "use --co COMPRESS=NAME", "progress": "it is shown unless --quiet is given",
 

@@ -179,12 +179,14 @@ def _text(error: dict[str, Any], translate: bool = True) -> str:
     return f"{text}\nhint: {in_python(hint)}" if hint else text
 
 
-_SHORT = {"-e": "function", "-i": "inputs", "-j": "jobs", "-o": "outputs", "-v": "vector"}
+_SHORT = {"-e": "function", "-i": "inputs", "-j": "jobs", "-o": "outputs", "-v": "vector",
+          "--co": "co"}
 
 
 def in_python(text: str) -> str:
     """Return a text of the command with its options as arguments: --no-mask as no_mask."""
-    text = re.sub(r"(?<![\w-])(-[iov]) ([A-Za-z_]\w*)=([^\s,;]+?)(?=[:,;.)]?(?:\s|$))",
+    text = re.sub(r"(?<![\w-])(-[iov]|--co) ([A-Za-z_]\w*)="
+                  r"([^\s,;]+?)(?=[:,;.)]?(?:\s|$))",
                   lambda found: f'{_SHORT[found[1]]}={{"{found[2]}": "{found[3]}"}}', text)
     text = re.sub(r'there is no option "([\w-]+)"',
                   lambda found: f"there is no argument {_argument(found[1])!r}", text)

@@ -138,6 +138,9 @@ class Errors(SceneCase):
     def test_mistakes_touch_nothing(self) -> None:
         self.refused(leat.JobError, r"no argument 'refrence'\nhint: did you mean reference\?",
                      refrence="red")
+        self.refused(leat.JobError, r'no argument \'tile_size\'\nhint: use co={"BLOCKSIZE": "N"}',
+                     tile_size=256)
+        self.refused(leat.JobError, "hint: use window for the size of blocks", block_size=256)
         self.refused(leat.JobError, "type uint9: use one of", type="uint9")
         self.refused(leat.JobError, "did you mean red", "rad", self.scene, self.path("x.tif"))
         self.refused(leat.JobError, "(?s)no_such.*expected true", no_such=1, plan=[1])
