@@ -16,6 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"leat/internal/expr"
 )
 
 // maxJobFile bounds the size of a job's JSON.
@@ -241,10 +243,12 @@ func setJobField(fl *pflag.FlagSet, field jobField) error {
 	return nil
 }
 
-// checkOutputNames returns an error for a name with a slash, which would make it part of a path.
+// checkOutputNames returns an error for a name that no output can have. With a slash it would be a
+// part of a path, and the hint of parseOutput is for command lines.
 func checkOutputNames(fields []jobField) error {
 	for _, field := range fields {
-		if strings.Contains(field.name, "/") {
+		name := strings.TrimSpace(field.name)
+		if name != "" && !strings.Contains(name, "=") && !expr.IsName(name) {
 			return fmt.Errorf("the name %q: expected letters, digits and _, no digit first", field.name)
 		}
 	}

@@ -140,6 +140,9 @@ class Errors(SceneCase):
                      refrence="red")
         self.refused(leat.JobError, r'no argument \'tile_size\'\nhint: use co={"BLOCKSIZE": "N"}',
                      tile_size=256)
+        for name in ("a b", "1", "a/b", "-x", "@x"):
+            self.refused(leat.JobError, f'^output: the name "{name}": expected letters[^\n]*$',
+                         "red", self.scene, {name: self.path("x.tif")})
         self.refused(leat.JobError, "hint: use window for the size of blocks", block_size=256)
         self.refused(leat.JobError, "type uint9: use one of", type="uint9")
         self.refused(leat.JobError, "did you mean red", "rad", self.scene, self.path("x.tif"))
