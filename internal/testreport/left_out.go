@@ -65,10 +65,10 @@ func startOrder(pkg string) int {
 	return len(longest)
 }
 
-// directory has the functions of a directory, methods among them, by name.
+// directory has the functions of a directory by name, f, and its methods, as .m.
 type directory struct {
 	path   string
-	calls  map[string][]string // what a function refers to: f, or pkg.f
+	calls  map[string][]string // what a function refers to: f, pkg.f, or .m
 	short  map[string]bool     // functions that depend on -short
 	clouds map[string]bool     // functions of test files that are not built with the tag nocloud
 	// exported holds, as pkg.f, the functions that other directories may call.
@@ -94,7 +94,7 @@ func parseDirectory(path string) (*directory, error) {
 			}
 			d.addCalls(fn)
 			if strings.HasSuffix(name, "_test.go") && !withNoCloud(f) {
-				d.clouds[fn.Name.Name] = true
+				d.clouds[nameOf(fn)] = true
 			}
 			if fn.Recv == nil && fn.Name.IsExported() && !strings.HasSuffix(name, "_test.go") {
 				d.exported[fn.Name.Name] = f.Name.Name + "." + fn.Name.Name
@@ -119,20 +119,34 @@ func withNoCloud(f *ast.File) bool {
 	return true
 }
 
+// nameOf returns the name of a function, or that of a method after a dot, so that a call means one
+// of them.
+func nameOf(fn *ast.FuncDecl) string {
+	if fn.Recv != nil {
+		return "." + fn.Name.Name
+	}
+	return fn.Name.Name
+}
+
 func (d *directory) addCalls(fn *ast.FuncDecl) {
-	name := fn.Name.Name
+	name := nameOf(fn)
 	d.calls[name] = append(d.calls[name], "")
-	ast.Inspect(fn.Body, func(n ast.Node) bool {
+	var visit func(n ast.Node) bool
+	visit = func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.SelectorExpr:
+			d.calls[name] = append(d.calls[name], "."+n.Sel.Name)
 			if x, ok := n.X.(*ast.Ident); ok {
 				d.calls[name] = append(d.calls[name], x.Name+"."+n.Sel.Name)
 			}
+			ast.Inspect(n.X, visit)
+			return false
 		case *ast.Ident:
 			d.calls[name] = append(d.calls[name], n.Name)
 		}
 		return true
-	})
+	}
+	ast.Inspect(fn.Body, visit)
 }
 
 // markShort marks the functions that call testing.Short, or a function that does: of their own
