@@ -12,7 +12,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -161,34 +163,59 @@ func check(t testing.TB, stream, data []byte) {
 	if most := len(data) + len(data)/1000 + 64; len(stream) > most {
 		t.Fatalf("%d bytes for %d, at most %d were promised", len(stream), len(data), most)
 	}
-	r, err := zlib.NewReader(bytes.NewReader(stream))
+	m := decoders.Get().(*decoding)
+	defer decoders.Put(m)
+	var err error
+	if m.other == nil {
+		m.other, err = zlib.NewReader(bytes.NewReader(stream))
+	} else {
+		err = m.other.(zlib.Resetter).Reset(bytes.NewReader(stream), nil)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, data) {
-		t.Fatalf("compress/zlib decodes %d bytes of %d: %v", len(got), len(data), err)
+	// One byte more than data has, so that a longer stream is noticed.
+	m.got = slices.Grow(m.got[:0], len(data)+1)[:len(data)+1]
+	n, err := io.ReadFull(m.other, m.got)
+	ended := err == io.ErrUnexpectedEOF || err == io.EOF && n == 0
+	if !ended || !bytes.Equal(m.got[:n], data) {
+		t.Fatalf("compress/zlib decodes %d bytes of %d: %v", n, len(data), err)
 	}
-	var d inflate.Decoder
-	got := make([]byte, len(data))
-	if n, err := d.Zlib(got, stream); err != nil || n != len(data) || !bytes.Equal(got, data) {
+	got := m.got[:len(data)]
+	clear(got)
+	if n, err := m.ours.Zlib(got, stream); err != nil || n != len(data) || !bytes.Equal(got, data) {
 		t.Fatalf("internal/inflate decodes %d bytes of %d: %v", n, len(data), err)
 	}
 }
 
+// decoding is what check uses again: new decoders took as long as decoding.
+type decoding struct {
+	other io.ReadCloser // compress/zlib
+	ours  inflate.Decoder
+	got   []byte
+}
+
+var decoders = sync.Pool{New: func() any { return new(decoding) }}
+
 func TestDecodersReadStreams(t *testing.T) {
-	for _, o := range layouts {
-		e := NewEncoder(o)
-		for _, kind := range kinds {
-			data := made(kind, 300)
-			step := 1
-			if testing.Short() {
-				step = 3
-			}
+	encoders := make([]*Encoder, len(layouts))
+	for i, o := range layouts {
+		encoders[i] = NewEncoder(o)
+	}
+	step := 1
+	if testing.Short() {
+		step = 3
+	}
+	for _, kind := range kinds {
+		short := made(kind, 300)
+		for _, e := range encoders {
 			for n := 0; n <= 300; n += step {
-				check(t, e.AppendZlib(nil, data[:n]), data[:n])
+				check(t, e.AppendZlib(nil, short[:n]), short[:n])
 			}
-			for _, n := range lengths() {
-				data := made(kind, n)
+		}
+		for _, n := range lengths() {
+			data := made(kind, n)
+			for _, e := range encoders {
 				check(t, e.AppendZlib(nil, data), data)
 			}
 		}
@@ -343,17 +370,21 @@ func TestEachMatcher(t *testing.T) {
 		"sixBytes": (*Encoder).sixBytes, "fiveBytes": (*Encoder).fiveBytes,
 		"pixels": (*Encoder).pixels, "sparse": (*Encoder).sparse, "elements": (*Encoder).elements,
 		"pixelsInContext": (*Encoder).pixelsInContext, "elementsAfterWindow": (*Encoder).elementsAfterWindow}
-	for name, m := range matchers {
-		for _, o := range []Options{{Row: 1}, {Row: 2, Element: 2, Predictor: 2}, {Row: 700, Element: 4},
-			{Row: 1400, Element: 2}, {Row: 4096, Element: 8}, {Row: window - 1}} {
-			e := NewEncoder(o)
-			for _, kind := range kinds {
-				for _, n := range []int{1, 2, 12, 13, 14, 16, 17, 22, 31, 250, 30000, 140001} {
-					if n > 30000 && testing.Short() {
-						continue
-					}
-					data := made(kind, n)
-					t.Run("", func(t *testing.T) { check(t, encodeBy(e, m, data), data) })
+	options := []Options{{Row: 1}, {Row: 2, Element: 2, Predictor: 2}, {Row: 700, Element: 4},
+		{Row: 1400, Element: 2}, {Row: 4096, Element: 8}, {Row: window - 1}}
+	encoders := make([]*Encoder, len(options))
+	for i, o := range options {
+		encoders[i] = NewEncoder(o)
+	}
+	for _, kind := range kinds {
+		for _, n := range []int{1, 2, 12, 13, 14, 16, 17, 22, 31, 250, 30000, 140001} {
+			if n > 30000 && testing.Short() {
+				continue
+			}
+			data := made(kind, n)
+			for name, m := range matchers {
+				for i, o := range options {
+					t.Run("", func(t *testing.T) { check(t, encodeBy(encoders[i], m, data), data) })
 					if t.Failed() {
 						t.Fatalf("%s, %+v, %d bytes of %s", name, o, n, kind)
 					}

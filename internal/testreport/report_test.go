@@ -67,6 +67,10 @@ func TestByHelper(t *testing.T) { helper(t) }
 func helper(t *testing.T) { rounds() }
 func rounds() int { if testing.Short() { return 1 }; return 2 }
 func TestMain(m *testing.M) { rounds() }
+func TestMethodOfTheName(t *testing.T) { new(list).rounds() }
+func (l *list) rounds() {}
+func TestMethod(t *testing.T) { new(list).some() }
+func (l *list) some() int { return rounds() }
 `,
 		"browsertest/start.go": "package browsertest\nfunc Start(t *testing.T) { testing.Short() }\nfunc Quick(t *testing.T) {}\n",
 		"a/pagetest/open.go":   "package pagetest\nfunc Open(t *testing.T) { browsertest.Start(t) }\n",
@@ -92,7 +96,7 @@ func TestMain(m *testing.M) { rounds() }
 	t.Run("in a directory", func(t *testing.T) {
 		t.Chdir(dir)
 		got, err := leftOut(".")
-		if want := "-run=^(ExampleStore|TestByHelper|TestByPackage|TestByPackages|TestSlow|TestStore)$ ./python ./a"; err != nil || got != want {
+		if want := "-run=^(ExampleStore|TestByHelper|TestByPackage|TestByPackages|TestMethod|TestSlow|TestStore)$ ./python ./a"; err != nil || got != want {
 			t.Errorf("%q, %v, expected %q", got, err, want)
 		}
 	})
