@@ -180,10 +180,7 @@ func TestResumeLoopEndsAfterRandomKills(t *testing.T) {
 	wholeDir := t.TempDir()
 	mustRun(t, severalOutputs(wholeDir, "", 1))
 	whole := fileBytes(t, filepath.Join(wholeDir, "a.tif"))
-	rounds := 60
-	if testing.Short() {
-		rounds = 6
-	}
+	rounds := proctest.Rounds(6, 20, 60)
 	kills := 0
 	var took time.Duration // of a run that is not killed
 	for round := range rounds {

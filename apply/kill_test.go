@@ -43,10 +43,7 @@ func TestKillAtRandom(t *testing.T) {
 	whole := fileBytes(t, path)
 	old := fileBytes(t, write(t, filepath.Join(t.TempDir(), "old.tif"), mapGrid(30, 20, 0, 0),
 		terrain[uint8](30, 20, 9), nil))
-	rounds, interrupted, resumed := 30, 0, 0
-	if testing.Short() {
-		rounds = 5
-	}
+	rounds, interrupted, resumed := proctest.Rounds(5, 12, 30), 0, 0
 	for round := range rounds {
 		if err := os.WriteFile(path, old, 0o666); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"leat/apply/internal/spool"
 	"leat/apply/outcome"
+	"leat/internal/proctest"
 )
 
 // unfinishedRun runs a case with one worker until some blocks are done, and returns the job and the
@@ -77,8 +78,7 @@ func TestResumeFlippedBytes(t *testing.T) {
 					places[int(f.Offset)+4], places[int(f.Offset)+8] = true, true
 				}
 			}
-			rounds := 60
-			for range rounds {
+			for range proctest.Rounds(60, 20, 60) {
 				places[rand.IntN(len(whole))] = true
 			}
 			refused, resumed := 0, 0

@@ -23,10 +23,7 @@ func TestStreamingRunAfterKillOfAllRanks(t *testing.T) {
 	root := ownRoot(t)
 	dir := t.TempDir()
 	const ranks = 8
-	rounds := 60
-	if testing.Short() {
-		rounds = 8
-	}
+	rounds := proctest.Rounds(8, 20, 60)
 	spec := func(i int) orderSpec { return orderSpec{Key: "job", Ranks: rank(i, ranks), Dirs: write(dir)} }
 	run, next := newAgents(t, ranks), newAgents(t, ranks)
 	var slowest time.Duration
@@ -168,10 +165,7 @@ func TestStreamingGapInNumbers(t *testing.T) {
 func TestStreamingJobsStartTogether(t *testing.T) {
 	root := ownRoot(t)
 	base := t.TempDir()
-	rounds := 1000
-	if testing.Short() {
-		rounds = 50
-	}
+	rounds := proctest.Rounds(50, 300, 1000)
 	list := newAgents(t, 4)
 	failed, retried := 0, 0
 	for round := range rounds {

@@ -49,10 +49,7 @@ func fullDiskChild(args []string) error {
 // TestKillOnFullDisk kills and stops processes on a small disk that another program fills at times.
 func TestKillOnFullDisk(t *testing.T) {
 	dir := smallDisk(t, 10*mib)
-	rounds := 60
-	if testing.Short() {
-		rounds = 6
-	}
+	rounds := proctest.Rounds(6, 20, 60)
 	seed := uint64(time.Now().UnixNano()) % 1e6
 	r := rand.New(rand.NewPCG(seed, 1))
 	filler := filepath.Join(dir, "filler")

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"leat/internal/proctest"
 	"leat/objstore"
 )
 
@@ -183,10 +184,7 @@ func (h *hostileServer) wantVersion(t *testing.T, name string, b []byte, first i
 
 func TestHostileServer(t *testing.T) {
 	t.Parallel()
-	rounds := 30
-	if testing.Short() {
-		rounds = 4
-	}
+	rounds := proctest.Rounds(4, 15, 30)
 	seed := uint64(time.Now().UnixNano())
 	h := &hostileServer{rand: rand.New(rand.NewPCG(seed, 0)), versions: map[string]int{}}
 	srv := httptest.NewServer(h)
