@@ -55,7 +55,8 @@ func leftOut(root string) (string, error) {
 
 // longest lists the packages whose tests take longest, mostly waiting: go test starts packages in
 // the order of its arguments, and the last ones would run alone.
-var longest = []string{"./python", "./apply", "./cmd/leat", "./worker/slurm", "./namespace", "./internal/inflate"}
+var longest = []string{"./python", "./apply", "./cmd/leat", "./stage", "./worker/slurm", "./namespace", "./worker/pbs",
+	"./worker/awsbatch", "./internal/inflate"}
 
 // startOrder returns the place of a package among the longest, or the place behind them.
 func startOrder(pkg string) int {
