@@ -96,9 +96,9 @@ NO_RACE := /cmd/ /examples/ /apply$$ /stores /internal/geotiff /objstore/cloud /
 	/internal/stac /internal/pytest /internal/colortable /internal/elementary /python$$ /internal/adler \
 	/internal/config /internal/fdio /internal/localdir /internal/procfile /internal/regular /internal/suggest \
 	/internal/tempfile /internal/worker/protocol /apply/internal/plan
-# Tests of several processes, of damaged files and of many files repeat what others show about
-# goroutines: make test-all runs them too.
-RACE_SKIP := $(if $(LEAT_TEST_DIST),Kill,Kill|^Fuzz|Processes|InvalidIndex|NoInodes|OutlivesWorker|EveryPlaceAndSize|EveryKindOfArray|ShuffleBufferLarger|EpochsLarger|StoreChecksum|WrongSize)
+# Tests of several processes, of damaged files, full disks, and of many or large files repeat what
+# others show about goroutines: make test-all runs them too.
+RACE_SKIP := $(if $(LEAT_TEST_DIST),Kill,Kill|^Fuzz|Processes|InvalidIndex|NoInodes|OutlivesWorker|EveryPlaceAndSize|EveryKindOfArray|ShuffleBufferLarger|EpochsLarger|StoreChecksum|WrongSize|AtEndOfLarge|UnversionedDirectRead$$|MinFree|DiskFilledByOthers|DamagedIndex)
 RACE_RUN := SourceConformance$$|WorkerProcess|InAnyProcess|AllWorkersLost|ConcurrentRun|Panic|Merge|DecodedOnce|StagedOnce|ComeOnce|AtOnce|TwoRuns|RemoteEqualsLocal
 RACE_PACKAGES = $$($(GO) list ./... | grep -v $(foreach p,$(NO_RACE),-e '$p'))
 RACE_FEW := ./apply ./stores ./internal/geotiff

@@ -407,6 +407,7 @@ func TestResumeFormatAfterKill(t *testing.T) {
 	for _, o := range mustRun(t, formatSlices(fresh)).Outputs {
 		names = append(names, o.Files...)
 	}
+	said := map[string]string{"a.png": gdalinfoOf(t, fresh, "a.png"), "c.dat": gdalinfoOf(t, fresh, "c.dat")}
 	for _, at := range []struct {
 		point string
 		pass  int
@@ -440,8 +441,8 @@ func TestResumeFormatAfterKill(t *testing.T) {
 					t.Errorf("%s has other bytes", n)
 				}
 			}
-			for _, n := range []string{"a.png", "c.dat"} {
-				if got, want := gdalinfoOf(t, dir, n), gdalinfoOf(t, fresh, n); got != want {
+			for n, want := range said {
+				if got := gdalinfoOf(t, dir, n); got != want {
 					t.Errorf("gdalinfo says of %s\n%s\nnot\n%s", n, got, want)
 				}
 			}
