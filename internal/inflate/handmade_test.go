@@ -208,9 +208,9 @@ func TestMatchesOfAnyLengthAndDistance(t *testing.T) {
 	for i := range start {
 		start[i] = byte(r.Uint32())
 	}
-	times := 12
-	if testing.Short() {
-		times = 2
+	times := 2
+	if os.Getenv("LEAT_TEST_DIST") != "" { // make test-all
+		times = 12
 	}
 	// Each one where the target ends, so in the careful loop, and behind it enough for the fast
 	// one.
