@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"leat/block"
+	"leat/internal/proctest"
 	"leat/ndarray"
 )
 
@@ -66,10 +67,7 @@ func (s *focalScene) linkedTexts() (texts, alone map[string]string) {
 }
 
 func TestLinkedExpressionsEqualDefinitions(t *testing.T) {
-	rounds := 100
-	if !testing.Short() {
-		rounds = 1500
-	}
+	rounds := proctest.Rounds(100, 400, 1500)
 	computed, shared := 0, 0
 	for seed := range uint64(rounds) {
 		s := newScene(seed, 37, 29)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"leat/block"
+	"leat/internal/proctest"
 	"leat/ndarray"
 )
 
@@ -151,10 +152,7 @@ func (s *focalScene) text(depth int) string {
 // TestFocalWindows checks that each division of a window into parts, and each window of the scene,
 // has the bits of the whole.
 func TestFocalWindows(t *testing.T) {
-	rounds := 60
-	if !testing.Short() {
-		rounds = 600
-	}
+	rounds := proctest.Rounds(60, 180, 600)
 	computed := 0
 	for seed := range uint64(rounds) {
 		s := newScene(seed, 37, 29)

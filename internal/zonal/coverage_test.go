@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"leat/block"
+	"leat/internal/proctest"
 )
 
 // shares returns the weights of a mask as an array.
@@ -63,10 +64,7 @@ func TestCoverageIsTheClippedArea(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var r Rasterizer
 	var m Mask
-	count := 60
-	if !testing.Short() {
-		count = 1000
-	}
+	count := proctest.Rounds(60, 200, 1000)
 	for n := range count {
 		grid := []float64{0, 1, 2, 8}[n%4]
 		x, y := 15+10*rng.Float64(), 15+10*rng.Float64()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"leat/block"
+	"leat/internal/proctest"
 	"leat/internal/pytest"
 )
 
@@ -85,10 +86,7 @@ json.dump(out, sys.stdout)
 // that GDAL wrote.
 func TestGDALAgrees(t *testing.T) {
 	const size = 60
-	count, areas := 80, 12
-	if !testing.Short() {
-		count, areas = 1500, 200
-	}
+	count, areas := proctest.Rounds(80, 300, 1500), proctest.Rounds(12, 40, 200)
 	rng := rand.New(rand.NewPCG(8, 1))
 	var polygons []*Polygon
 	var parts [][][][]float64

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"leat/block"
+	"leat/internal/proctest"
 	"leat/ndarray"
 )
 
@@ -228,10 +229,7 @@ func TestStatisticsAreExact(t *testing.T) {
 	const size = 40
 	var r Rasterizer
 	var m Mask
-	count := 40
-	if !testing.Short() {
-		count = 400
-	}
+	count := proctest.Rounds(40, 120, 400)
 	for n := range count {
 		typ, rule := types[n%len(types)], Rule(rng.IntN(3))
 		spec, err := NewSpec(typ, rule, stats)
