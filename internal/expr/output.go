@@ -99,7 +99,7 @@ func (c *compiler) copied(v val, out *output) *Ref {
 	return &c.refs[n.ref]
 }
 
-// selected returns the bands of which the result selects pixels.
+// selected returns the bands whose pixels the result selects.
 func (c *compiler) selected(v val, out *output) (s selectedBands) {
 	if v.chosen == nil || out.scaled {
 		return s

@@ -8,8 +8,8 @@ import (
 	"leat/internal/expr"
 )
 
-// inheritScalings sets by band the scale and offset, and the unit, on which the input bands agree
-// of which an output selects pixels.
+// inheritScalings sets the scale, offset and unit of each band of an output whose selected input
+// bands agree on them.
 func inheritScalings(o *output.Output, in *Inputs, p *expr.Program) {
 	o.Inherited, o.NotInherited = make([]outcome.Scaling, p.Bands()), nil
 	for i := range o.Inherited {

@@ -23,7 +23,7 @@ const maxTurned = 1.5
 // maxCompared bounds the files with which each file is compared.
 const maxCompared = 1000
 
-// isLongitude reports whether x is a longitude in degrees.
+// isLongitude reports whether the columns of g are longitudes in degrees.
 func isLongitude(g raster.Grid) bool {
 	crs := g.CRS
 	if !georef.Geographic(crs) && !georef.Projected(crs) {
@@ -58,7 +58,7 @@ func turnedColumns(a, b raster.Grid, box *[4]float64) (columns float64) {
 	return columns
 }
 
-// turnNote returns a note on two files of which one has places of the other only after a turn; its
+// turnNote returns a note on two files that have places in common only after a turn; its
 // Text is "" if there are none. The files need only agree in the box, if it is not nil.
 func turnNote(job *jobspec.Job, in *Inputs, ref raster.Grid, box *[4]float64) (note outcome.Note) {
 	if !isLongitude(ref) {
